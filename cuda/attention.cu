@@ -28,7 +28,7 @@ static size_t whole(size_t bytes)
 
 static attention attention_of(const choir_kernel_call *c, size_t inputs)
 {
-	const choir_attention_attributes *a = (const choir_attention_attributes *) c->attributes;
+	const auto *a = attributes<choir_attention_attributes>(c);
 	const choir_shape *q = &c->in[0].shape, *k = &c->in[inputs < 3 ? 0 : 1].shape;
 	attention t = {};
 	t.dtype = c->in[0].dtype;
@@ -259,7 +259,7 @@ static int score_gradient(const choir_kernel_call *c)
 }
 
 static const kernel kernels[] = {
-	{ "attention", FLOATS, run_attention, attention_scratch, NULL },
+	{ "attention", FLOATS, run_attention, attention_scratch },
 	{ "attention_gradient", FLOATS, run_attention_gradient, attention_gradient_scratch,
 			score_gradient },
 };

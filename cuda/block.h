@@ -39,9 +39,8 @@ inline unsigned threads_for(int64_t n)
 template <class... P, class... A>
 choir_status launch_rows(const choir_kernel_call *c, void (*kernel)(P...), A... arguments)
 {
-	const int64_t n = c->in[0].shape.dim[c->in[0].shape.rank - 1];
-	return launch(stream_of(c->stream), (unsigned) (elements(c->in[0]) / n), threads_for(n),
-			kernel, arguments...);
+	return launch(stream_of(c->stream), (unsigned) (elements(c->in[0]) / width_of(c)),
+			threads_for(width_of(c)), kernel, arguments...);
 }
 
 // The maximum over the block; NAN if one of the numbers is.

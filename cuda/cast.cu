@@ -82,20 +82,17 @@ template <class U> __global__ void fill_kernel(U *out, U bits, int64_t n)
 		out[i] = bits;
 }
 
-struct fill_with {
-	template <class U> static choir_status run(const choir_kernel_call *c)
-	{
-		const int64_t n = elements(*c->out);
-		uint64_t bits = 0;
-		store_double(
-				c->out->dtype, &bits, 0, ((const choir_fill_attributes *) c->attributes)->value);
-		return launch_each(c, n, fill_kernel<U>, (U *) c->out->data, (U) bits, n);
-	}
-};
+KERNEL(fill_with)
+{
+	const int64_t n = elements(*c->out);
+	uint64_t bits = 0;
+	store_double(c->out->dtype, &bits, 0, attributes<choir_fill_attributes>(c)->value);
+	return launch_each(c, n, fill_kernel<T>, made<T>(c), (T) bits, n);
+}
 
 static const kernel kernels[] = {
-	{ "cast", ALL, run_cast, NULL, NULL },
-	{ "fill", ALL, run_size<fill_with>, NULL, NULL },
+	{ "cast", ALL, run_cast },
+	{ "fill", ALL, run_size<fill_with> },
 };
 const kernel_list cast_kernels = list_of(kernels);
 

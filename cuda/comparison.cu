@@ -19,32 +19,12 @@ PREDICATE(is_both, a != 0 && b != 0);
 PREDICATE(is_either, a != 0 || b != 0);
 #undef PREDICATE
 
-template <class T, class F>
-__global__ void compare_kernel(const T *a, const T *b, uint8_t *out, int64_t n, nest shape)
+KERNEL_OF(class, F, comparison)
 {
-	EACH (i, n) {
-		int64_t at[MAX_OPERANDS];
-		shape.find(i, at);
-		out[i] = F::template of<real<T>>((real<T>) a[at[0]], (real<T>) b[at[1]]);
-	}
+	const int64_t n = elements(*c->out);
+	return launch_each(c, n, broadcast_kernel<T, uint8_t, F>, given<T>(c, 0), given<T>(c, 1),
+			(uint8_t *) c->out->data, n, broadcast_all(c, c->n));
 }
-
-static nest broadcast_all(const choir_kernel_call *c)
-{
-	nest shape = nest_over(&c->out->shape);
-	for (size_t i = 0; i < c->n; i++)
-		set_broadcast(&shape, (int) i, &c->in[i].shape);
-	return shape;
-}
-
-template <class F> struct comparison {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		const int64_t n = elements(*c->out);
-		return launch_each(c, n, compare_kernel<T, F>, (const T *) c->in[0].data,
-				(const T *) c->in[1].data, (uint8_t *) c->out->data, n, broadcast_all(c));
-	}
-};
 
 template <class U>
 __global__ void where_kernel(
@@ -57,24 +37,21 @@ __global__ void where_kernel(
 	}
 }
 
-struct where {
-	template <class U> static choir_status run(const choir_kernel_call *c)
-	{
-		const int64_t n = elements(*c->out);
-		return launch_each(c, n, where_kernel<U>, (const U *) c->in[0].data,
-				(const U *) c->in[1].data, (const uint8_t *) c->in[2].data, (U *) c->out->data, n,
-				broadcast_all(c));
-	}
-};
+KERNEL(where)
+{
+	const int64_t n = elements(*c->out);
+	return launch_each(c, n, where_kernel<T>, given<T>(c, 0), given<T>(c, 1),
+			(const uint8_t *) c->in[2].data, made<T>(c), n, broadcast_all(c, c->n));
+}
 
 static const kernel kernels[] = {
-	{ "equal", ARITHMETIC | BOOL, run_any<comparison<is_equal>>, NULL, NULL },
-	{ "not_equal", ARITHMETIC | BOOL, run_any<comparison<is_not_equal>>, NULL, NULL },
-	{ "less", ARITHMETIC | BOOL, run_any<comparison<is_less>>, NULL, NULL },
-	{ "less_equal", ARITHMETIC | BOOL, run_any<comparison<is_less_equal>>, NULL, NULL },
-	{ "logical_and", BOOL, run_number<comparison<is_both>>, NULL, NULL },
-	{ "logical_or", BOOL, run_number<comparison<is_either>>, NULL, NULL },
-	{ "where", ALL, run_size<where>, NULL, NULL },
+	{ "equal", ARITHMETIC | BOOL, run_any<comparison<is_equal>> },
+	{ "not_equal", ARITHMETIC | BOOL, run_any<comparison<is_not_equal>> },
+	{ "less", ARITHMETIC | BOOL, run_any<comparison<is_less>> },
+	{ "less_equal", ARITHMETIC | BOOL, run_any<comparison<is_less_equal>> },
+	{ "logical_and", BOOL, run_number<comparison<is_both>> },
+	{ "logical_or", BOOL, run_number<comparison<is_either>> },
+	{ "where", ALL, run_size<where> },
 };
 const kernel_list comparison_kernels = list_of(kernels);
 

@@ -9,7 +9,7 @@ namespace choir_cuda
 
 static convolution convolution_of(const choir_kernel_call *call, pass of)
 {
-	const choir_conv2d_attributes *a = (const choir_conv2d_attributes *) call->attributes;
+	const auto *a = attributes<choir_conv2d_attributes>(call);
 	const choir_shape *x = &(of == GRADIENT_INPUT ? call->out : &call->in[0])->shape;
 	const choir_shape *y = &(of == FORWARD ? call->out : &call->in[1])->shape;
 	const choir_buffer *filter = of == FORWARD ? &call->in[1]
@@ -91,7 +91,7 @@ struct slow_convolution {
 	{
 		typedef real<T> V;
 		const convolution &v = *of;
-		const T *first = (const T *) c->in[0].data, *second = (const T *) c->in[1].data;
+		const T *first = given<T>(c, 0), *second = given<T>(c, 1);
 		const output<T> out = output_of<T>(*c->out);
 		const matrix<T> by = { second, v.out, 1, v.group_out };
 		const result<T> to = { out, v.out, v.group_out, 1 };
@@ -158,8 +158,7 @@ template <pass of> static choir_status run(const choir_kernel_call *c)
 
 static choir_status run_forward(const choir_kernel_call *c)
 {
-	const choir_activation activation =
-			((const choir_conv2d_attributes *) c->attributes)->activation;
+	const choir_activation activation = attributes<choir_conv2d_attributes>(c)->activation;
 	CHOIR_TRY(convolve(c, FORWARD));
 	return finish(c, c->n > 2 ? &c->in[2] : NULL, c->in[1].shape.dim[3], activation);
 }

@@ -15,8 +15,7 @@ static choir_status copy_from_host(stream *s, void *to, const void *from, size_t
 	CHOIR_TRY(take_staging(s->d, bytes, &g));
 	memcpy(g.memory, from, bytes);
 	keep_staging(s, g);
-	return check_on(s->d, cudaMemcpyAsync(to, g.memory, bytes, cudaMemcpyHostToDevice, s->s),
-			"cudaMemcpyAsync");
+	return CALL(s->d, cudaMemcpyAsync, to, g.memory, bytes, cudaMemcpyHostToDevice, s->s);
 }
 
 // The end of a copy to the host, on a thread of CUDA.
@@ -37,11 +36,9 @@ static void CUDART_CB land(void *user)
 
 static choir_status queue_landing(stream *s, landing *l, const void *from)
 {
-	CHOIR_TRY(check_on(s->d,
-			cudaMemcpyAsync(l->from.memory, from, l->bytes, cudaMemcpyDeviceToHost, s->s),
-			"cudaMemcpyAsync"));
-	const choir_status status =
-			check_on(s->d, cudaLaunchHostFunc(s->s, land, l), "cudaLaunchHostFunc");
+	CHOIR_TRY(CALL(
+			s->d, cudaMemcpyAsync, l->from.memory, from, l->bytes, cudaMemcpyDeviceToHost, s->s));
+	const choir_status status = CALL(s->d, cudaLaunchHostFunc, s->s, land, l);
 	if (status != CHOIR_OK)
 		(void) cudaStreamSynchronize(s->s); // the copy to the staging buffer is under way
 	return status;
@@ -76,8 +73,7 @@ choir_status copy(void *state, void *to, const void *from, size_t bytes)
 	const bool writes = is_device_memory(to), reads = is_device_memory(from);
 	s->dirty = true;
 	if ((writes && reads) || (writes != reads && is_pinned_memory(writes ? from : to)))
-		return check_on(s->d, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s->s),
-				"cudaMemcpyAsync");
+		return CALL(s->d, cudaMemcpyAsync, to, from, bytes, cudaMemcpyDefault, s->s);
 	if (!writes && !reads)
 		return with.fail(CHOIR_INVALID, "copy: neither side is memory of a GPU");
 	return writes ? copy_from_host(s, to, from, bytes) : copy_to_host(s, to, from, bytes);

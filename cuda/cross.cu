@@ -1,6 +1,6 @@
 // How members of a group meet for a collective. The last one to join queues the work on streams of
-// the table, behind events of the members' streams. A wait is one of the host, because the table
-// promises that a result is final when wait returns.
+// the table, behind events of the members' streams. Then a member's stream waits for the results,
+// or the host if the collective is not in stream order.
 #include "cross.h"
 
 #include <chrono>
@@ -130,11 +130,11 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 	slot *s = &x->slots[x->next[member] % SLOTS];
 	{
 		on_gpu on(x->d[member]->gpu);
-		CHOIR_TRY(check_on(
-				x->d[member], cudaEventRecord(s->joined[member], made_on->s), "cudaEventRecord"));
+		CHOIR_TRY(CALL(x->d[member], cudaEventRecord, s->joined[member], made_on->s));
 	}
 	*request = x->next[member]++;
 	s->c[member] = c;
+	s->from[member] = made_on;
 	if (++s->arrived == x->group->members)
 		launch_collective(x, s);
 	x->changed.notify_all();
@@ -235,6 +235,20 @@ static void finish(cross *x, slot *s, std::unique_lock<std::mutex> &hold, double
 	x->changed.notify_all();
 }
 
+// Needs the lock. The member's stream goes on behind the collective.
+static choir_status follow_results(const cross *x, const slot *s, int member)
+{
+	stream *own = s->from[member];
+	on_gpu on(own->d->gpu);
+	for (int i = 0; i < x->group->members; i++) {
+		follow(own, s->from[i]);
+		if (s->works[i])
+			CHOIR_TRY(CALL(own->d, cudaStreamWaitEvent, own->s, s->done[i], 0));
+	}
+	own->dirty = true;
+	return CHOIR_OK;
+}
+
 static choir_status wait_for_result(void *self, int member, uint64_t request, double seconds)
 {
 	CHOIR_TRY(check_process());
@@ -243,10 +257,14 @@ static choir_status wait_for_result(void *self, int member, uint64_t request, do
 	slot *s = &x->slots[request % SLOTS];
 	const char *name = s->c[member]->name;
 	CHOIR_TRY(await_launch(x, s, hold, seconds, name));
-	if (s->launched && !s->telling)
+	choir_status followed = CHOIR_OK;
+	if (s->launched && s->status == CHOIR_OK && s->c[member]->in_stream)
+		followed = follow_results(x, s, member);
+	else if (s->launched && !s->telling)
 		finish(x, s, hold, seconds);
 	while (s->telling && !s->told)
 		x->changed.wait(hold);
+	CHOIR_TRY(followed);
 	if (x->aborted)
 		return with.fail(CHOIR_CANCELLED, "%s: cancelled", name);
 	const choir_status status =

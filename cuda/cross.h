@@ -15,7 +15,8 @@ enum { MAX_PARTS = 128, MAX_MEMBERS = 64, SLOTS = 256, SHARE = 8192 };
 
 // A collective in progress.
 struct slot {
-	const choir_collective *c[MAX_MEMBERS];
+	const choir_collective *c[MAX_MEMBERS]; // until the member's wait returns
+	stream *from[MAX_MEMBERS];
 	cudaEvent_t joined[MAX_MEMBERS], done[MAX_MEMBERS];
 	bool works[MAX_MEMBERS]; // done was recorded
 	int arrived, left;

@@ -74,27 +74,38 @@ bool is_pinned_memory(const void *p)
 	return pinned_blocks.holds(p);
 }
 
-// Errors after which a GPU's context does nothing more, whatever is called.
-static bool is_sticky(cudaError_t error)
+// What else there is to say about an error. sticky: the GPU's context does nothing more after it,
+// whatever is called.
+static const struct {
+	int error;
+	bool sticky;
+	const char *why;
+} known[] = {
+	{ 46, false,
+			"; another process has it alone, or it was reset" }, // cudaErrorDevicesUnavailable
+	{ 201, true, "; the GPU was reset" }, // cudaErrorDeviceUninitialized
+	{ 214, true, "" }, // cudaErrorECCUncorrectable
+	{ 220, true, "" }, // cudaErrorNvlinkUncorrectable
+	{ 226, true, "" }, // cudaErrorContained
+	{ 700, true, "" }, // cudaErrorIllegalAddress
+	{ 709, true, "; the GPU was reset" }, // cudaErrorContextIsDestroyed
+	{ 710, true, "" }, // cudaErrorAssert
+	{ 714, true, "" }, // cudaErrorHardwareStackError
+	{ 715, true, "" }, // cudaErrorIllegalInstruction
+	{ 716, true, "" }, // cudaErrorMisalignedAddress
+	{ 717, true, "" }, // cudaErrorInvalidAddressSpace
+	{ 718, true, "" }, // cudaErrorInvalidPc
+	{ 719, true, "" }, // cudaErrorLaunchFailure
+	{ 721, true, "" }, // cudaErrorTensorMemoryLeak
+	{ 0, false, "" } // all others
+};
+
+static size_t find_known(cudaError_t error)
 {
-	switch ((int) error) {
-	case 214: // cudaErrorECCUncorrectable
-	case 220: // cudaErrorNvlinkUncorrectable
-	case 226: // cudaErrorContained
-	case 700: // cudaErrorIllegalAddress
-	case 709: // cudaErrorContextIsDestroyed
-	case 710: // cudaErrorAssert
-	case 714: // cudaErrorHardwareStackError
-	case 715: // cudaErrorIllegalInstruction
-	case 716: // cudaErrorMisalignedAddress
-	case 717: // cudaErrorInvalidAddressSpace
-	case 718: // cudaErrorInvalidPc
-	case 719: // cudaErrorLaunchFailure
-	case 721: // cudaErrorTensorMemoryLeak
-		return true;
-	default:
-		return false;
-	}
+	size_t i = 0;
+	while (known[i].error != 0 && known[i].error != (int) error)
+		i++;
+	return i;
 }
 
 // The first sticky error is the cause of all later ones.
@@ -106,8 +117,9 @@ static choir_status lose(device *d, cudaError_t error, const char *what)
 		d->lost_in = what;
 	}
 	return with.fail(CHOIR_IO,
-			"gpu:%d: the GPU is lost for this process: %s (%s), first reported by %s", d->index,
-			cudaGetErrorString(d->lost), cudaGetErrorName(d->lost), d->lost_in.c_str());
+			"gpu:%d: the GPU is lost for this process: %s (%s)%s, first reported by %s", d->index,
+			cudaGetErrorString(d->lost), cudaGetErrorName(d->lost), known[find_known(d->lost)].why,
+			d->lost_in.c_str());
 }
 
 choir_status check_on(device *d, cudaError_t error, const char *what)
@@ -115,17 +127,18 @@ choir_status check_on(device *d, cudaError_t error, const char *what)
 	if (error == cudaSuccess)
 		return CHOIR_OK;
 	(void) cudaGetLastError();
-	if (is_sticky(error))
+	const size_t i = find_known(error);
+	if (known[i].sticky)
 		return lose(d, error, what);
 	return with.fail(error == cudaErrorMemoryAllocation ? CHOIR_NO_MEMORY : CHOIR_IO,
-			"gpu:%d: %s: %s (%s)", d->index, what, cudaGetErrorString(error),
-			cudaGetErrorName(error));
+			"gpu:%d: %s: %s (%s)%s", d->index, what, cudaGetErrorString(error),
+			cudaGetErrorName(error), known[i].why);
 }
 
 choir_status check_lost(stream *s, const char *what)
 {
 	const cudaError_t cause = cudaStreamQuery(s->s);
-	if (is_sticky(cause))
+	if (known[find_known(cause)].sticky)
 		return lose(s->d, cause, what);
 	(void) cudaGetLastError();
 	return CHOIR_OK;
@@ -153,9 +166,8 @@ static choir_status open_device(void *self, int index)
 	d->index = index;
 	d->gpu = index % count_gpus();
 	on_gpu on(d->gpu);
-	return check_on(d,
-			cudaDeviceGetAttribute(&d->processors, cudaDevAttrMultiProcessorCount, d->gpu),
-			"cudaDeviceGetAttribute");
+	CHOIR_TRY(CALL(d, cudaSetDevice, d->gpu)); // begins its context
+	return CALL(d, cudaDeviceGetAttribute, &d->processors, cudaDevAttrMultiProcessorCount, d->gpu);
 }
 
 static void close_device(void *self)
@@ -193,14 +205,19 @@ static choir_status allocate(void *self, size_t bytes, void **out)
 	return CHOIR_OK;
 }
 
-static void release(void *self, void *block, size_t)
+static void drop(void *self, void *block, block_list *list, cudaError_t (*give)(void *))
 {
 	if (check_process() != CHOIR_OK)
 		return;
 	on_gpu on(device_of(self)->gpu);
-	device_blocks.remove(block);
-	if (cudaFree(block) != cudaSuccess)
+	list->remove(block);
+	if (give(block) != cudaSuccess)
 		(void) cudaGetLastError();
+}
+
+static void release(void *self, void *block, size_t)
+{
+	drop(self, block, &device_blocks, cudaFree);
 }
 
 static choir_status allocate_pinned(void *self, size_t bytes, void **out)
@@ -208,20 +225,14 @@ static choir_status allocate_pinned(void *self, size_t bytes, void **out)
 	CHOIR_TRY(check_process());
 	device *d = device_of(self);
 	on_gpu on(d->gpu);
-	CHOIR_TRY(check_on(
-			d, cudaHostAlloc(out, bytes > 0 ? bytes : 1, cudaHostAllocPortable), "cudaHostAlloc"));
+	CHOIR_TRY(CALL(d, cudaHostAlloc, out, bytes > 0 ? bytes : 1, cudaHostAllocPortable));
 	pinned_blocks.add(*out, bytes > 0 ? bytes : 1);
 	return CHOIR_OK;
 }
 
 static void release_pinned(void *self, void *block, size_t)
 {
-	if (check_process() != CHOIR_OK)
-		return;
-	on_gpu on(device_of(self)->gpu);
-	pinned_blocks.remove(block);
-	if (cudaFreeHost(block) != cudaSuccess)
-		(void) cudaGetLastError();
+	drop(self, block, &pinned_blocks, cudaFreeHost);
 }
 
 static choir_device_table make_table()

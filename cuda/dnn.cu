@@ -215,8 +215,8 @@ static choir_status turn_filter(const choir_kernel_call *c, const convolution *v
 		return launch_each(c, n, turn_kernel<T>, (const T *) filter, output_of<T>(*c->out), v->out,
 				v->patch());
 	const output<T> to = { (T *) filter, NULL };
-	return launch_each(c, n, turn_kernel<T>, (const T *) c->in[v->of == FORWARD ? 1 : 0].data, to,
-			v->patch(), v->out);
+	return launch_each(
+			c, n, turn_kernel<T>, given<T>(c, v->of == FORWARD ? 1 : 0), to, v->patch(), v->out);
 }
 
 template <class T>

@@ -97,13 +97,11 @@ static choir_status copy_parts(stream *s, const host_call *h, const staging &g, 
 		const part *p = &h->parts[i];
 		char *at = g.memory + p->at;
 		if (to_host && p->read)
-			CHOIR_TRY(check_on(s->d,
-					cudaMemcpyAsync(at, p->data, p->bytes, cudaMemcpyDeviceToHost, s->s),
-					"cudaMemcpyAsync"));
+			CHOIR_TRY(CALL(
+					s->d, cudaMemcpyAsync, at, p->data, p->bytes, cudaMemcpyDeviceToHost, s->s));
 		if (!to_host && p->written)
-			CHOIR_TRY(check_on(s->d,
-					cudaMemcpyAsync(p->data, at, p->bytes, cudaMemcpyHostToDevice, s->s),
-					"cudaMemcpyAsync"));
+			CHOIR_TRY(CALL(
+					s->d, cudaMemcpyAsync, p->data, at, p->bytes, cudaMemcpyHostToDevice, s->s));
 	}
 	return CHOIR_OK;
 }
@@ -119,8 +117,7 @@ static choir_status queue_call(stream *s, std::unique_ptr<host_call> h)
 	for (size_t i = 0; i < h->call.n; i++)
 		h->in[i].data = in_staging(h.get(), g, h->in[i].data);
 	h->out.data = in_staging(h.get(), g, h->out.data);
-	CHOIR_TRY(check_on(
-			s->d, cudaLaunchHostFunc(s->s, run_host_call, h.get()), "cudaLaunchHostFunc"));
+	CHOIR_TRY(CALL(s->d, cudaLaunchHostFunc, s->s, run_host_call, h.get()));
 	(void) h.release(); // the function frees it
 	return copy_parts(s, &back, g, false);
 }

@@ -18,16 +18,13 @@ __global__ void gather_kernel(
 	}
 }
 
-struct gather {
-	template <class U> static choir_status run(const choir_kernel_call *c)
-	{
-		const choir_buffer *x = &c->in[0], *indices = &c->in[1];
-		const int64_t n = elements(*c->out);
-		return launch_each(c, n, gather_kernel<U>, (const U *) x->data,
-				(const void *) indices->data, (int) indices->dtype, (U *) c->out->data, n,
-				inner_of(&x->shape, 0), x->shape.dim[0]);
-	}
-};
+KERNEL(gather)
+{
+	const choir_buffer *x = &c->in[0], *indices = &c->in[1];
+	const int64_t n = elements(*c->out);
+	return launch_each(c, n, gather_kernel<T>, (const T *) x->data, (const void *) indices->data,
+			(int) indices->dtype, made<T>(c), n, inner_of(&x->shape, 0), x->shape.dim[0]);
+}
 
 template <class T, class F>
 __global__ void scatter_kernel(T *target, const void *indices, int dtype, const T *values,
@@ -43,16 +40,14 @@ __global__ void scatter_kernel(T *target, const void *indices, int dtype, const 
 		}
 }
 
-template <class F> struct scatter {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		const choir_buffer *target = &c->in[0], *indices = &c->in[1];
-		const int64_t width = inner_of(&target->shape, 0);
-		return launch_each(c, width, scatter_kernel<T, F>, (T *) target->data,
-				(const void *) indices->data, (int) indices->dtype, (const T *) c->in[2].data,
-				elements(*indices), width, target->shape.dim[0]);
-	}
-};
+KERNEL_OF(class, F, scatter)
+{
+	const choir_buffer *target = &c->in[0], *indices = &c->in[1];
+	const int64_t width = inner_of(&target->shape, 0);
+	return launch_each(c, width, scatter_kernel<T, F>, (T *) target->data,
+			(const void *) indices->data, (int) indices->dtype, given<T>(c, 2), elements(*indices),
+			width, target->shape.dim[0]);
+}
 
 // For each index the place of the next one that is equal, or n. The first of equal ones is a head.
 __global__ void chain_kernel(
@@ -92,38 +87,36 @@ static size_t chain_scratch(const choir_kernel_call *c)
 	return (size_t) elements(c->in[1]) * (sizeof(int32_t) + 1);
 }
 
-struct gather_gradient {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		const choir_buffer *dy = &c->in[0], *indices = &c->in[1], *out = c->out;
-		const int64_t n = elements(*indices);
-		const void *data = indices->data;
-		int32_t *next = (int32_t *) c->scratch;
-		uint8_t *follows = (uint8_t *) (next + n);
-		if (n > INT32_MAX)
-			return with.fail(CHOIR_UNSUPPORTED, "%lld indices; at most 2147483647 are possible",
-					(long long) n);
-		CHOIR_TRY(fill(c->stream, out->data, 0, (size_t) elements(*out) * size_of(out->dtype)));
-		CHOIR_TRY(fill(c->stream, follows, 0, (size_t) n));
-		CHOIR_TRY(launch_each(
-				c, n, chain_kernel, data, (int) indices->dtype, next, follows, (int32_t) n));
-		return launch(stream_of(c->stream), (unsigned) n, threads_for(inner_of(&out->shape, 0)),
-				chain_sum_kernel<T>, (const T *) dy->data, data, (int) indices->dtype,
-				(const int32_t *) next, (const uint8_t *) follows, output_of<T>(*out), (int32_t) n,
-				inner_of(&out->shape, 0), out->shape.dim[0]);
-	}
-};
+KERNEL(gather_gradient)
+{
+	const choir_buffer *dy = &c->in[0], *indices = &c->in[1], *out = c->out;
+	const int64_t n = elements(*indices);
+	const void *data = indices->data;
+	int32_t *next = (int32_t *) c->scratch;
+	uint8_t *follows = (uint8_t *) (next + n);
+	if (n > INT32_MAX)
+		return with.fail(
+				CHOIR_UNSUPPORTED, "%lld indices; at most 2147483647 are possible", (long long) n);
+	CHOIR_TRY(fill(c->stream, out->data, 0, (size_t) elements(*out) * size_of(out->dtype)));
+	CHOIR_TRY(fill(c->stream, follows, 0, (size_t) n));
+	CHOIR_TRY(launch_each(
+			c, n, chain_kernel, data, (int) indices->dtype, next, follows, (int32_t) n));
+	return launch(stream_of(c->stream), (unsigned) n, threads_for(inner_of(&out->shape, 0)),
+			chain_sum_kernel<T>, (const T *) dy->data, data, (int) indices->dtype,
+			(const int32_t *) next, (const uint8_t *) follows, output_of<T>(*out), (int32_t) n,
+			inner_of(&out->shape, 0), out->shape.dim[0]);
+}
 
 static const kernel kernels[] = {
-	{ "gather", ALL, run_size<gather>, NULL, NULL },
-	{ "gather_gradient", FLOATS, run_float<gather_gradient>, chain_scratch, NULL },
-	{ "scatter_update", ALL, run_size<scatter<op_second>>, NULL, NULL },
-	{ "scatter_add", NUMBERS, run_number<scatter<op_add>>, NULL, NULL },
-	{ "scatter_subtract", NUMBERS, run_number<scatter<op_subtract>>, NULL, NULL },
-	{ "scatter_multiply", NUMBERS, run_number<scatter<op_multiply>>, NULL, NULL },
-	{ "scatter_divide", NUMBERS, run_number<scatter<op_divide>>, NULL, NULL },
-	{ "scatter_minimum", NUMBERS, run_number<scatter<op_minimum>>, NULL, NULL },
-	{ "scatter_maximum", NUMBERS, run_number<scatter<op_maximum>>, NULL, NULL },
+	{ "gather", ALL, run_size<gather> },
+	{ "gather_gradient", FLOATS, run_float<gather_gradient>, chain_scratch },
+	{ "scatter_update", ALL, run_size<scatter<op_second>> },
+	{ "scatter_add", NUMBERS, run_number<scatter<op_add>> },
+	{ "scatter_subtract", NUMBERS, run_number<scatter<op_subtract>> },
+	{ "scatter_multiply", NUMBERS, run_number<scatter<op_multiply>> },
+	{ "scatter_divide", NUMBERS, run_number<scatter<op_divide>> },
+	{ "scatter_minimum", NUMBERS, run_number<scatter<op_minimum>> },
+	{ "scatter_maximum", NUMBERS, run_number<scatter<op_maximum>> },
 };
 const kernel_list index_kernels = list_of(kernels);
 

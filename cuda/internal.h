@@ -126,6 +126,8 @@ choir_status check_on(device *d, cudaError_t error, const char *what);
 // A library hides that a GPU is lost, but the stream says it.
 choir_status check_lost(stream *s, const char *what);
 choir_status check_on(stream *s, cublasStatus_t status, const char *what);
+// Calls a function of CUDA for a device, as a status.
+#define CALL(d, function, ...) check_on((d), function(__VA_ARGS__), #function)
 
 // stream.cu. A stream gives a staging buffer that it keeps back after its next mark.
 choir_status open_stream(void *self, void *state);
@@ -134,6 +136,7 @@ choir_status fill(void *state, void *to, int byte, size_t bytes);
 choir_status record_event(void *state, uint64_t *mark);
 choir_status wait_event(void *state, void *other_state, uint64_t mark);
 choir_status wait(void *state, uint64_t mark, double seconds);
+void follow(stream *s, stream *other); // s fails where other's host functions fail
 choir_status take_staging(device *d, size_t bytes, staging *out);
 void give_staging(device *d, staging s);
 void keep_staging(stream *s, staging g);
@@ -155,8 +158,9 @@ struct kernel {
 	const char *operation;
 	unsigned dtypes;
 	choir_status (*run)(const choir_kernel_call *call);
-	size_t (*scratch)(const choir_kernel_call *call);
-	int (*score)(const choir_kernel_call *call);
+	size_t (*scratch)(const choir_kernel_call *call) = NULL;
+	int (*score)(const choir_kernel_call *call) = NULL;
+	choir_status (*run_all)(const choir_kernel_call *calls, size_t count) = NULL;
 };
 
 struct kernel_list {

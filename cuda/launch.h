@@ -4,6 +4,8 @@
 #include "half.h"
 #include "internal.h"
 
+#include <cstring>
+
 namespace choir_cuda
 {
 
@@ -18,7 +20,7 @@ choir_status launch(stream *s, dim3 grid, unsigned block, void (*kernel)(P...), 
 	c.blockDim = dim3(block);
 	c.stream = s->s;
 	s->dirty = true;
-	return check_on(s->d, cudaLaunchKernelEx(&c, kernel, arguments...), "cudaLaunchKernelEx");
+	return CALL(s->d, cudaLaunchKernelEx, &c, kernel, arguments...);
 }
 
 inline unsigned grid_for(int64_t items)
@@ -118,6 +120,15 @@ inline void set_broadcast(nest *n, int operand, const choir_shape *shape)
 	}
 }
 
+// For the first inputs of a call.
+inline nest broadcast_all(const choir_kernel_call *c, size_t inputs)
+{
+	nest shape = nest_over(&c->out->shape);
+	for (size_t i = 0; i < inputs; i++)
+		set_broadcast(&shape, (int) i, &c->in[i].shape);
+	return shape;
+}
+
 // The strides of an operand with packed axes of this shape.
 inline void set_packed(nest *n, int operand, const choir_shape *shape)
 {
@@ -131,6 +142,28 @@ inline void set_packed(nest *n, int operand, const choir_shape *shape)
 inline choir_status fail_dtype(choir_dtype dtype)
 {
 	return with.fail(CHOIR_INTERNAL, "the kernel has no code for dtype %d", (int) dtype);
+}
+
+// The data of an input, and of out.
+template <class T> const T *given(const choir_kernel_call *c, size_t i)
+{
+	return (const T *) c->in[i].data;
+}
+
+template <class T> T *made(const choir_kernel_call *c)
+{
+	return (T *) c->out->data;
+}
+
+template <class A> const A *attributes(const choir_kernel_call *c)
+{
+	return (const A *) c->attributes;
+}
+
+// The length of the first input's last axis.
+inline int64_t width_of(const choir_kernel_call *c)
+{
+	return c->in[0].shape.dim[c->in[0].shape.rank - 1];
 }
 
 // Whether the operand of a kernel for T is f32 although T has 16 bits.
@@ -206,6 +239,18 @@ template <class F, class... A> choir_status for_size(choir_dtype dtype, A... arg
 	}
 }
 
+// The code of a kernel for each type T, which a functor calls by its name.
+#define KERNEL(name) \
+	struct name { \
+		template <class T> static choir_status run(const choir_kernel_call *c); \
+	}; \
+	template <class T> choir_status name::run(const choir_kernel_call *c)
+#define KERNEL_OF(kind, F, name) \
+	template <kind F> struct name { \
+		template <class T> static choir_status run(const choir_kernel_call *c); \
+	}; \
+	template <kind F> template <class T> choir_status name<F>::run(const choir_kernel_call *c)
+
 // Kernels of one type of functor, as entries of a list.
 template <class F> choir_status run_real(const choir_kernel_call *call)
 {
@@ -227,6 +272,33 @@ template <class F> choir_status run_any(const choir_kernel_call *call)
 	const choir_dtype dtype = call->in[0].dtype;
 	return size_of(dtype) == 2 ? for_float<F>(dtype, call) : for_number<F>(dtype, call);
 }
+
+// Kernels that take lists: F::run<T>(calls, count). A launch serves up to MANY calls with equal
+// attributes on small tensors, or one on a large tensor.
+enum { MANY = 64, LARGE = 1 << 16 };
+
+template <class F> choir_status run_all(const choir_kernel_call *calls, size_t count)
+{
+	for (size_t done = 0, n; done < count; done += n) {
+		const choir_kernel_call *c = &calls[done];
+		n = 1;
+		while (n < MANY && done + n < count && elements(c->in[0]) <= LARGE &&
+				elements(c[n].in[0]) <= LARGE &&
+				memcmp(c->attributes, c[n].attributes, F::ATTRIBUTES) == 0)
+			n++;
+		CHOIR_TRY(for_real<F>(c->in[0].dtype, c, n));
+	}
+	return CHOIR_OK;
+}
+
+template <class F> choir_status run_one(const choir_kernel_call *call)
+{
+	return run_all<F>(call, 1);
+}
+#define LISTED(operation, F) \
+	{ \
+		operation, REAL, run_one<F>, NULL, NULL, run_all<F> \
+	}
 
 template <class F> choir_status run_size(const choir_kernel_call *call)
 {

@@ -52,66 +52,44 @@ static void *open_library(const char *what, const char *const names[])
 	return is_refused(what) ? NULL : open_named(names);
 }
 
+// Defines a function that opens a library and finds its functions at the first call. missing: what
+// is logged then if it fails, or "".
 #define CHOIR_FIND(name) good = find(library, #name, &functions.name) && good;
+#define CHOIR_LIBRARY(what, LIST, missing, ...) \
+	const what##_functions *what() \
+	{ \
+		static what##_functions functions; \
+		static const bool found = [] { \
+			static const char *const names[] = { __VA_ARGS__, NULL }; \
+			void *library = open_library(#what, names); \
+			bool good = true; \
+			LIST(CHOIR_FIND) \
+			if (!good && missing[0] != '\0') \
+				with.log(CHOIR_LOG_WARNING, "gpu: " missing); \
+			return good; \
+		}(); \
+		return found ? &functions : NULL; \
+	}
 
-const cublas_functions *cublas()
-{
-	static const char *const names[] = { "libcublasLt.so.13", "libcublasLt.so.12", NULL };
-	static cublas_functions functions;
-	static const bool found = [] {
-		void *library = open_library("cublas", names);
-		bool good = true;
-		CHOIR_CUBLAS_FUNCTIONS(CHOIR_FIND)
-		if (!good)
-			with.log(CHOIR_LOG_WARNING,
-					"gpu: cuBLAS is missing (libcublasLt.so.13 or .12); products use slow "
-					"kernels");
-		return good;
-	}();
-	return found ? &functions : NULL;
-}
+CHOIR_LIBRARY(cublas, CHOIR_CUBLAS_FUNCTIONS,
+		"cuBLAS is missing (libcublasLt.so.13 or .12); products use slow kernels",
+		"libcublasLt.so.13", "libcublasLt.so.12")
+CHOIR_LIBRARY(nccl, CHOIR_NCCL_FUNCTIONS, "", "libnccl.so.2")
 
 #ifdef CHOIR_HAS_CUDNN
 // Its headers declare the functions as deprecated.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-const cudnn_functions *cudnn()
-{
-	static const char *const names[] = { "libcudnn.so.9", NULL };
-	static cudnn_functions functions;
-	static const bool found = [] {
-		void *library = open_library("cudnn", names);
-		bool good = true;
-		CHOIR_CUDNN_FUNCTIONS(CHOIR_FIND)
-		if (!good)
-			with.log(CHOIR_LOG_WARNING,
-					"gpu: cuDNN is missing (libcudnn.so.9); convolutions use slow kernels");
-		return good;
-	}();
-	return found ? &functions : NULL;
-}
-
-size_t cudnn_version()
-{
-	return cudnn() == NULL ? 0 : cudnn()->cudnnGetVersion();
-}
-#else
-size_t cudnn_version()
-{
-	return 0;
-}
+CHOIR_LIBRARY(cudnn, CHOIR_CUDNN_FUNCTIONS,
+		"cuDNN is missing (libcudnn.so.9); convolutions use slow kernels", "libcudnn.so.9")
 #endif
 
-const nccl_functions *nccl()
+size_t cudnn_version()
 {
-	static const char *const names[] = { "libnccl.so.2", NULL };
-	static nccl_functions functions;
-	static const bool found = [] {
-		void *library = open_library("nccl", names);
-		bool good = true;
-		CHOIR_NCCL_FUNCTIONS(CHOIR_FIND)
-		return good;
-	}();
-	return found ? &functions : NULL;
+#ifdef CHOIR_HAS_CUDNN
+	if (cudnn() != NULL)
+		return cudnn()->cudnnGetVersion();
+#endif
+	return 0;
 }
 
 } // namespace choir_cuda

@@ -51,7 +51,7 @@ static choir_status run_broadcast(const choir_kernel_call *c)
 
 static choir_status run_slice(const choir_kernel_call *c)
 {
-	const choir_slice_attributes *a = (const choir_slice_attributes *) c->attributes;
+	const auto *a = attributes<choir_slice_attributes>(c);
 	movement m = { &c->in[0], c->out, nest_over(&c->out->shape), 0, 0 };
 	m.from_first = a->first * inner_of(&c->in[0].shape, a->axis);
 	set_packed(&m.shape, 0, &c->in[0].shape);
@@ -61,7 +61,7 @@ static choir_status run_slice(const choir_kernel_call *c)
 
 static choir_status run_slice_gradient(const choir_kernel_call *c)
 {
-	const choir_slice_attributes *a = (const choir_slice_attributes *) c->attributes;
+	const auto *a = attributes<choir_slice_attributes>(c);
 	const size_t bytes = (size_t) elements(*c->out) * size_of(c->out->dtype);
 	movement m = { &c->in[0], c->out, nest_over(&c->in[0].shape), 0, 0 };
 	m.to_first = a->first * inner_of(&c->out->shape, a->axis);
@@ -73,7 +73,7 @@ static choir_status run_slice_gradient(const choir_kernel_call *c)
 
 static choir_status run_concat(const choir_kernel_call *c)
 {
-	const choir_slice_attributes *a = (const choir_slice_attributes *) c->attributes;
+	const auto *a = attributes<choir_slice_attributes>(c);
 	int64_t first = 0;
 	for (size_t i = 0; i < c->n; i++) {
 		movement m = { &c->in[i], c->out, nest_over(&c->in[i].shape), 0, 0 };
@@ -89,7 +89,7 @@ static choir_status run_concat(const choir_kernel_call *c)
 // The source is read backwards from its last index of the axis.
 static choir_status run_flip(const choir_kernel_call *c)
 {
-	const int axis = ((const choir_flip_attributes *) c->attributes)->axis;
+	const int axis = attributes<choir_flip_attributes>(c)->axis;
 	movement m = { &c->in[0], c->out, nest_over(&c->out->shape), 0, 0 };
 	set_packed(&m.shape, 0, &c->in[0].shape);
 	set_packed(&m.shape, 1, &c->out->shape);
@@ -100,7 +100,7 @@ static choir_status run_flip(const choir_kernel_call *c)
 
 static choir_status run_transpose(const choir_kernel_call *c)
 {
-	const choir_transpose_attributes *a = (const choir_transpose_attributes *) c->attributes;
+	const auto *a = attributes<choir_transpose_attributes>(c);
 	movement m = { &c->in[0], c->out, nest_over(&c->out->shape), 0, 0 };
 	nest own = {};
 	set_packed(&own, 0, &c->in[0].shape);
@@ -111,12 +111,12 @@ static choir_status run_transpose(const choir_kernel_call *c)
 }
 
 static const kernel kernels[] = {
-	{ "broadcast", ALL, run_broadcast, NULL, NULL },
-	{ "slice", ALL, run_slice, NULL, NULL },
-	{ "slice_gradient", FLOATS, run_slice_gradient, NULL, NULL },
-	{ "concat", ALL, run_concat, NULL, NULL },
-	{ "flip", ALL, run_flip, NULL, NULL },
-	{ "transpose", ALL, run_transpose, NULL, NULL },
+	{ "broadcast", ALL, run_broadcast },
+	{ "slice", ALL, run_slice },
+	{ "slice_gradient", FLOATS, run_slice_gradient },
+	{ "concat", ALL, run_concat },
+	{ "flip", ALL, run_flip },
+	{ "transpose", ALL, run_transpose },
 };
 const kernel_list move_kernels = list_of(kernels);
 

@@ -14,14 +14,13 @@ static choir_status check_nccl(ncclResult_t result, const char *what)
 	return with.fail(CHOIR_IO, "%s: %s", what, nccl()->ncclGetErrorString(result));
 }
 
+#define CALL_NCCL(function, ...) check_nccl(nccl()->function(__VA_ARGS__), #function)
+
 static choir_status send_bytes(
 		cross *x, int from, const void *data, int to, void *memory, size_t bytes)
 {
-	CHOIR_TRY(
-			check_nccl(nccl()->ncclSend(data, bytes, ncclInt8, to, x->comm[from], x->own[from]->s),
-					"ncclSend"));
-	return check_nccl(nccl()->ncclRecv(memory, bytes, ncclInt8, from, x->comm[to], x->own[to]->s),
-			"ncclRecv");
+	CHOIR_TRY(CALL_NCCL(ncclSend, data, bytes, ncclInt8, to, x->comm[from], x->own[from]->s));
+	return CALL_NCCL(ncclRecv, memory, bytes, ncclInt8, from, x->comm[to], x->own[to]->s);
 }
 
 static size_t aligned(size_t bytes)
@@ -173,7 +172,7 @@ static choir_status open(void *self, const choir_group *group)
 	int gpus[MAX_MEMBERS];
 	for (int i = 0; i < group->members; i++)
 		gpus[i] = x->d[i]->gpu;
-	return check_nccl(nccl()->ncclCommInitAll(x->comm, group->members, gpus), "ncclCommInitAll");
+	return CALL_NCCL(ncclCommInitAll, x->comm, group->members, gpus);
 }
 
 static choir_cross_device_ops_table make_table()

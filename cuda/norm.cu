@@ -8,14 +8,9 @@ namespace choir_cuda
 
 enum { COLUMNS = 32, LANES = THREADS / COLUMNS, ROWS = 64, MAX_PARTS = 256 };
 
-static int64_t width_of(const choir_kernel_call *c)
-{
-	return c->in[0].shape.dim[c->in[0].shape.rank - 1];
-}
-
 static const choir_norm_attributes *attributes_of(const choir_kernel_call *c)
 {
-	return (const choir_norm_attributes *) c->attributes;
+	return attributes<choir_norm_attributes>(c);
 }
 
 // ---- By rows: a block for each row.
@@ -38,14 +33,11 @@ __global__ void row_moments_kernel(
 	out.set(2 * (int64_t) blockIdx.x + 1, 1 / sqrt(variance + epsilon));
 }
 
-struct row_moments {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		return launch_rows(c, row_moments_kernel<T>, (const T *) c->in[0].data,
-				output_of<T>(*c->out), width_of(c), attributes_of(c)->epsilon,
-				attributes_of(c)->centered);
-	}
-};
+KERNEL(row_moments)
+{
+	return launch_rows(c, row_moments_kernel<T>, given<T>(c, 0), output_of<T>(*c->out),
+			width_of(c), attributes_of(c)->epsilon, attributes_of(c)->centered);
+}
 
 template <class T>
 __global__ void row_norm_kernel(const T *x, input<T> scale, input<T> offset, bool offsets,
@@ -60,14 +52,12 @@ __global__ void row_norm_kernel(const T *x, input<T> scale, input<T> offset, boo
 	}
 }
 
-struct row_norm {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		return launch_rows(c, row_norm_kernel<T>, (const T *) c->in[0].data, input_of<T>(c->in[1]),
-				input_of<T>(c->in[2]), c->n > 3, input_of<T>(c->in[c->n - 1]), (T *) c->out->data,
-				width_of(c));
-	}
-};
+KERNEL(row_norm)
+{
+	return launch_rows(c, row_norm_kernel<T>, given<T>(c, 0), input_of<T>(c->in[1]),
+			input_of<T>(c->in[2]), c->n > 3, input_of<T>(c->in[c->n - 1]), made<T>(c),
+			width_of(c));
+}
 
 template <class T>
 __global__ void row_norm_gradient_kernel(const T *x, input<T> scale, input<T> moments, input<T> dy,
@@ -89,14 +79,12 @@ __global__ void row_norm_gradient_kernel(const T *x, input<T> scale, input<T> mo
 			factor * (dy[first + j] * scale[j] - level - ((real<T>) x[first + j] - mean) * tilt));
 }
 
-struct row_norm_gradient {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		return launch_rows(c, row_norm_gradient_kernel<T>, (const T *) c->in[0].data,
-				input_of<T>(c->in[1]), input_of<T>(c->in[2]), input_of<T>(c->in[3]),
-				output_of<T>(*c->out), width_of(c), attributes_of(c)->centered);
-	}
-};
+KERNEL(row_norm_gradient)
+{
+	return launch_rows(c, row_norm_gradient_kernel<T>, given<T>(c, 0), input_of<T>(c->in[1]),
+			input_of<T>(c->in[2]), input_of<T>(c->in[3]), output_of<T>(*c->out), width_of(c),
+			attributes_of(c)->centered);
+}
 
 // ---- Sums of columns: a block adds COLUMNS columns of a part of the rows, and a second kernel
 // adds the parts. A functor gives the two terms of an element.
@@ -218,42 +206,35 @@ static choir_status sum_columns(const choir_kernel_call *c, const F &terms)
 			output_of<T>(*c->out), n, (int) parts_of(elements(c->in[0]) / n));
 }
 
-struct row_norm_sums {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		return sum_columns<T>(c,
-				row_terms<T>{
-						(const T *) c->in[0].data, input_of<T>(c->in[1]), input_of<T>(c->in[2]) });
-	}
-};
+KERNEL(row_norm_sums)
+{
+	return sum_columns<T>(
+			c, row_terms<T>{ given<T>(c, 0), input_of<T>(c->in[1]), input_of<T>(c->in[2]) });
+}
 
 __global__ void set_kernel(double *to, double value)
 {
 	*to = value;
 }
 
-struct channel_sums {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		const int64_t n = width_of(c);
-		CHOIR_TRY(sum_columns<double>(c, square_terms<T>{ (const T *) c->in[0].data }));
-		return launch(stream_of(c->stream), 1, 1, set_kernel, (double *) c->out->data + 2 * n,
-				(double) (elements(c->in[0]) / n));
-	}
-};
+KERNEL(channel_sums)
+{
+	const int64_t n = width_of(c);
+	CHOIR_TRY(sum_columns<double>(c, square_terms<T>{ given<T>(c, 0) }));
+	return launch(stream_of(c->stream), 1, 1, set_kernel, made<double>(c) + 2 * n,
+			(double) (elements(c->in[0]) / n));
+}
 
-struct channel_norm_sums {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		channel_terms<T> terms = {};
-		terms.x = (const T *) c->in[0].data;
-		terms.moments = (const double *) c->in[1].data;
-		terms.dy = input_of<T>(c->in[2]);
-		terms.n = width_of(c);
-		terms.epsilon = attributes_of(c)->epsilon;
-		return sum_columns<double>(c, terms);
-	}
-};
+KERNEL(channel_norm_sums)
+{
+	channel_terms<T> terms = {};
+	terms.x = given<T>(c, 0);
+	terms.moments = given<double>(c, 1);
+	terms.dy = input_of<T>(c->in[2]);
+	terms.n = width_of(c);
+	terms.epsilon = attributes_of(c)->epsilon;
+	return sum_columns<double>(c, terms);
+}
 
 // ---- By channels.
 
@@ -273,8 +254,7 @@ __global__ void channel_moments_kernel(const double *sums, double *out, int64_t 
 static choir_status run_channel_moments(const choir_kernel_call *c)
 {
 	const int64_t n = (elements(*c->out) - 1) / 2;
-	return launch_each(c, n, channel_moments_kernel, (const double *) c->in[0].data,
-			(double *) c->out->data, n);
+	return launch_each(c, n, channel_moments_kernel, given<double>(c, 0), made<double>(c), n);
 }
 
 template <class T>
@@ -292,14 +272,11 @@ __global__ void channel_norm_kernel(const T *x, input<T> scale, input<T> offset,
 		out[row * n + j] = (T) (((real<T>) x[row * n + j] - mean) * by + plus);
 }
 
-struct channel_norm {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		return launch_columns(c, channel_norm_kernel<T>, (const T *) c->in[0].data,
-				input_of<T>(c->in[1]), input_of<T>(c->in[2]), (const double *) c->in[3].data,
-				(T *) c->out->data, attributes_of(c)->epsilon);
-	}
-};
+KERNEL(channel_norm)
+{
+	return launch_columns(c, channel_norm_kernel<T>, given<T>(c, 0), input_of<T>(c->in[1]),
+			input_of<T>(c->in[2]), given<double>(c, 3), made<T>(c), attributes_of(c)->epsilon);
+}
 
 template <class T>
 __global__ void channel_norm_gradient_kernel(const T *x, input<T> scale, const double *moments,
@@ -321,25 +298,23 @@ __global__ void channel_norm_gradient_kernel(const T *x, input<T> scale, const d
 	}
 }
 
-struct channel_norm_gradient {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		return launch_columns(c, channel_norm_gradient_kernel<T>, (const T *) c->in[0].data,
-				input_of<T>(c->in[1]), (const double *) c->in[2].data, input_of<T>(c->in[3]),
-				(const double *) c->in[4].data, output_of<T>(*c->out), attributes_of(c)->epsilon);
-	}
-};
+KERNEL(channel_norm_gradient)
+{
+	return launch_columns(c, channel_norm_gradient_kernel<T>, given<T>(c, 0),
+			input_of<T>(c->in[1]), given<double>(c, 2), input_of<T>(c->in[3]), given<double>(c, 4),
+			output_of<T>(*c->out), attributes_of(c)->epsilon);
+}
 
 static const kernel kernels[] = {
-	{ "row_moments", FLOATS, run_float<row_moments>, NULL, NULL },
-	{ "row_norm", FLOATS, run_float<row_norm>, NULL, NULL },
-	{ "row_norm_gradient", FLOATS, run_float<row_norm_gradient>, NULL, NULL },
-	{ "row_norm_sums", FLOATS, run_float<row_norm_sums>, column_scratch, NULL },
-	{ "channel_sums", FLOATS, run_float<channel_sums>, column_scratch, NULL },
-	{ "channel_moments", F64, run_channel_moments, NULL, NULL },
-	{ "channel_norm", FLOATS, run_float<channel_norm>, NULL, NULL },
-	{ "channel_norm_sums", FLOATS, run_float<channel_norm_sums>, column_scratch, NULL },
-	{ "channel_norm_gradient", FLOATS, run_float<channel_norm_gradient>, NULL, NULL },
+	{ "row_moments", FLOATS, run_float<row_moments> },
+	{ "row_norm", FLOATS, run_float<row_norm> },
+	{ "row_norm_gradient", FLOATS, run_float<row_norm_gradient> },
+	{ "row_norm_sums", FLOATS, run_float<row_norm_sums>, column_scratch },
+	{ "channel_sums", FLOATS, run_float<channel_sums>, column_scratch },
+	{ "channel_moments", F64, run_channel_moments },
+	{ "channel_norm", FLOATS, run_float<channel_norm> },
+	{ "channel_norm_sums", FLOATS, run_float<channel_norm_sums>, column_scratch },
+	{ "channel_norm_gradient", FLOATS, run_float<channel_norm_gradient> },
 };
 const kernel_list norm_kernels = list_of(kernels);
 

@@ -102,6 +102,16 @@ BINARY(op_minimum, a <= b || a != a ? a : b);
 BINARY(op_second, (void(a), b));
 #undef BINARY
 
+template <class T, class O, class F>
+__global__ void broadcast_kernel(const T *a, const T *b, O *out, int64_t n, nest shape)
+{
+	EACH (i, n) {
+		int64_t at[MAX_OPERANDS];
+		shape.find(i, at);
+		out[i] = (O) F::template of<real<T>>((real<T>) a[at[0]], (real<T>) b[at[1]]);
+	}
+}
+
 template <class T> __device__ inline T sigmoid(T x)
 {
 	return (T) 1 / ((T) 1 + exponential(-x));

@@ -8,15 +8,13 @@ namespace choir_cuda
 choir_status await_member(cross *x, slot *s, int waiting, int joined)
 {
 	on_gpu on(x->d[waiting]->gpu);
-	return check_on(x->d[waiting], cudaStreamWaitEvent(x->own[waiting]->s, s->joined[joined], 0),
-			"cudaStreamWaitEvent");
+	return CALL(x->d[waiting], cudaStreamWaitEvent, x->own[waiting]->s, s->joined[joined], 0);
 }
 
 choir_status record_done(cross *x, slot *s, int owner)
 {
 	on_gpu on(x->d[owner]->gpu);
-	CHOIR_TRY(check_on(
-			x->d[owner], cudaEventRecord(s->done[owner], x->own[owner]->s), "cudaEventRecord"));
+	CHOIR_TRY(CALL(x->d[owner], cudaEventRecord, s->done[owner], x->own[owner]->s));
 	s->works[owner] = true;
 	return CHOIR_OK;
 }
@@ -26,9 +24,8 @@ choir_status copy_by(cross *x, int member, void *to, const void *from, size_t by
 	on_gpu on(x->d[member]->gpu);
 	if (bytes == 0)
 		return CHOIR_OK;
-	return check_on(x->d[member],
-			cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, x->own[member]->s),
-			"cudaMemcpyAsync");
+	return CALL(
+			x->d[member], cudaMemcpyAsync, to, from, bytes, cudaMemcpyDefault, x->own[member]->s);
 }
 
 choir_status keep_scratch(cross *x, int member, size_t bytes)
@@ -37,12 +34,12 @@ choir_status keep_scratch(cross *x, int member, size_t bytes)
 	if (x->scratch_bytes[member] >= bytes)
 		return CHOIR_OK;
 	on_gpu on(d->gpu);
-	CHOIR_TRY(check_on(d, cudaStreamSynchronize(x->own[member]->s), "cudaStreamSynchronize"));
+	CHOIR_TRY(CALL(d, cudaStreamSynchronize, x->own[member]->s));
 	if (x->scratch[member] != NULL)
-		CHOIR_TRY(check_on(d, cudaFree(x->scratch[member]), "cudaFree"));
+		CHOIR_TRY(CALL(d, cudaFree, x->scratch[member]));
 	x->scratch[member] = NULL;
 	x->scratch_bytes[member] = 0;
-	CHOIR_TRY(check_on(d, cudaMalloc(&x->scratch[member], bytes), "cudaMalloc"));
+	CHOIR_TRY(CALL(d, cudaMalloc, &x->scratch[member], bytes));
 	x->scratch_bytes[member] = bytes;
 	return CHOIR_OK;
 }

@@ -20,6 +20,14 @@ static choir_status run_kernel(const choir_kernel_call *call)
 	return k->run(call);
 }
 
+static choir_status run_all_kernels(const choir_kernel_call *calls, size_t count)
+{
+	const kernel *k = (const kernel *) calls->user;
+	CHOIR_TRY(check_process());
+	note_operation(stream_of(calls->stream), k->operation);
+	return k->run_all(calls, count);
+}
+
 static std::vector<choir_kernel_table> make_tables()
 {
 	std::vector<choir_kernel_table> tables;
@@ -38,6 +46,7 @@ static std::vector<choir_kernel_table> make_tables()
 				t.score = k->score;
 				t.scratch = k->scratch;
 				t.run = run_kernel;
+				t.run_all = k->run_all != NULL ? run_all_kernels : NULL;
 				if ((k->dtypes >> dtype & 1) != 0)
 					tables.push_back(t);
 			}
@@ -80,65 +89,55 @@ static choir_status open_plugin(const choir_cuda_argument *argument)
 			error == cudaSuccess ? "there is none" : cudaGetErrorString(error));
 }
 
+// The name of a MIG instance ends in its profile, such as "MIG 1g.10gb".
 static void describe_gpu(int gpu, char *line, size_t size)
 {
-	int major = 0, minor = 0, processors = 0;
-	on_gpu on(gpu);
+	cudaDeviceProp of = {};
 	size_t left = 0, all = 0;
-	(void) cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu);
-	(void) cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, gpu);
-	(void) cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, gpu);
-	if (cudaMemGetInfo(&left, &all) != cudaSuccess)
-		(void) cudaGetLastError();
-	snprintf(line, size, "GPU %d: compute capability %d.%d, %d multiprocessors, %zu MiB, %zu free",
-			gpu, major, minor, processors, all >> 20, left >> 20);
-}
-
-static void describe_driver(char *line, size_t size)
-{
-	int driver = 0;
-	(void) cudaDriverGetVersion(&driver);
-	snprintf(line, size, "driver for CUDA %d.%d, libchoir-cuda of CUDA %d.%d", driver / 1000,
-			driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
-}
-
-static void describe_cublas(char *line, size_t size)
-{
-	if (cublas() == NULL)
-		snprintf(line, size, "cuBLAS is missing; products use slow kernels");
+	on_gpu on(gpu);
+	cudaError_t error = cudaGetDeviceProperties(&of, gpu);
+	if (error == cudaSuccess)
+		error = cudaMemGetInfo(&left, &all);
+	(void) cudaGetLastError();
+	if (error == cudaSuccess)
+		snprintf(line, size,
+				"GPU %d: %s, compute capability %d.%d, %d multiprocessors, %zu MiB, %zu free", gpu,
+				of.name, of.major, of.minor, of.multiProcessorCount, all >> 20, left >> 20);
 	else
-		snprintf(line, size, "cuBLAS %zu", cublas()->cublasLtGetVersion());
+		snprintf(line, size, "GPU %d: cannot be used: %s (%s)", gpu, cudaGetErrorString(error),
+				cudaGetErrorName(error));
 }
 
-static void describe_cudnn(char *line, size_t size)
-{
-	const size_t version = cudnn_version();
-	if (version == 0)
-		snprintf(line, size, "cuDNN is missing; convolutions use slow kernels");
-	else
-		snprintf(line, size, "cuDNN %zu", version);
-}
+enum { LIBRARY_LINES = 4 };
 
-static void describe_nccl(char *line, size_t size)
+static void describe_libraries(int i, char *line, size_t size)
 {
+	static const char *const missing[] = { "the driver does not tell its version",
+		"cuBLAS is missing; products use slow kernels",
+		"cuDNN is missing; convolutions use slow kernels",
+		"NCCL is missing; sums need peer access or go through the host" };
 	int version = 0;
-	if (nccl() == NULL || nccl()->ncclGetVersion(&version) != ncclSuccess)
-		snprintf(line, size, "NCCL is missing; sums need peer access or go through the host");
-	else
+	if (i == 0 && cudaDriverGetVersion(&version) == cudaSuccess)
+		snprintf(line, size, "driver for CUDA %d.%d, libchoir-cuda of CUDA %d.%d", version / 1000,
+				version % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+	else if (i == 1 && cublas() != NULL)
+		snprintf(line, size, "cuBLAS %zu", cublas()->cublasLtGetVersion());
+	else if (i == 2 && cudnn_version() != 0)
+		snprintf(line, size, "cuDNN %zu", cudnn_version());
+	else if (i == 3 && nccl() != NULL && nccl()->ncclGetVersion(&version) == ncclSuccess)
 		snprintf(line, size, "NCCL %d", version);
+	else
+		snprintf(line, size, "%s", missing[i]);
 }
 
 static bool describe(int i, char *line, size_t size)
 {
-	static void (*const parts[])(
-			char *, size_t) = { describe_driver, describe_cublas, describe_cudnn, describe_nccl };
-	const int n = sizeof parts / sizeof parts[0];
-	if (i < n)
-		parts[i](line, size);
-	else if (i - n < count_gpus())
-		describe_gpu(i - n, line, size);
-	else
+	if (i >= LIBRARY_LINES + count_gpus())
 		return false;
+	if (i < LIBRARY_LINES)
+		describe_libraries(i, line, size);
+	else
+		describe_gpu(i - LIBRARY_LINES, line, size);
 	return true;
 }
 

@@ -6,7 +6,7 @@ namespace choir_cuda
 {
 
 struct pool {
-	int64_t h, w, c, out_h, out_w; // of x and y
+	int64_t n, h, w, c, out_h, out_w; // elements of out; of x and y
 	int window, stride, top, left;
 
 	__device__ int64_t pixel(int64_t image, int64_t row, int64_t column, int64_t channel) const
@@ -55,18 +55,17 @@ struct window {
 	}
 };
 
-static pool pool_of(
-		const choir_kernel_call *call, const choir_shape *x, const choir_shape *y, int64_t *n)
+static pool pool_of(const choir_kernel_call *call, const choir_buffer *x, const choir_buffer *y)
 {
-	const choir_pool2d_attributes *a = (const choir_pool2d_attributes *) call->attributes;
-	*n = elements(*call->out);
-	return { x->dim[1], x->dim[2], x->dim[3], y->dim[1], y->dim[2], a->window, a->stride, a->top,
-		a->left };
+	const auto *a = attributes<choir_pool2d_attributes>(call);
+	const int64_t *x_dim = x->shape.dim, *y_dim = y->shape.dim;
+	return { elements(*call->out), x_dim[1], x_dim[2], x_dim[3], y_dim[1], y_dim[2], a->window,
+		a->stride, a->top, a->left };
 }
 
-template <class T> __global__ void max_kernel(const T *x, T *out, pool p, int64_t n)
+template <class T> __global__ void max_kernel(const T *x, T *out, pool p)
 {
-	EACH (i, n) {
+	EACH (i, p.n) {
 		const window w = window::of(p, i);
 		T best = (T) 0;
 		bool first = true;
@@ -80,38 +79,30 @@ template <class T> __global__ void max_kernel(const T *x, T *out, pool p, int64_
 	}
 }
 
-struct max_pool {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		int64_t n;
-		const pool p = pool_of(c, &c->in[0].shape, &c->out->shape, &n);
-		return launch_each(
-				c, n, max_kernel<T>, (const T *) c->in[0].data, (T *) c->out->data, p, n);
-	}
-};
-
-template <class T>
-__global__ void take_kernel(const T *x, const T *y, const T *u, T *out, pool p, int64_t n)
+KERNEL(max_pool)
 {
-	EACH (i, n) {
+	const pool p = pool_of(c, &c->in[0], c->out);
+	return launch_each(c, p.n, max_kernel<T>, given<T>(c, 0), made<T>(c), p);
+}
+
+template <class T> __global__ void take_kernel(const T *x, const T *y, const T *u, T *out, pool p)
+{
+	EACH (i, p.n) {
 		const int64_t at = window::of(p, i).find(p, x, y[i]);
 		out[i] = at < 0 ? (T) 0 : u[at];
 	}
 }
 
-struct max_take {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		int64_t n;
-		const pool p = pool_of(c, &c->in[0].shape, &c->out->shape, &n);
-		return launch_each(c, n, take_kernel<T>, (const T *) c->in[0].data,
-				(const T *) c->in[1].data, (const T *) c->in[2].data, (T *) c->out->data, p, n);
-	}
-};
-
-template <class T> __global__ void average_kernel(const T *x, T *out, pool p, int64_t n)
+KERNEL(max_take)
 {
-	EACH (i, n) {
+	const pool p = pool_of(c, &c->in[0], c->out);
+	return launch_each(
+			c, p.n, take_kernel<T>, given<T>(c, 0), given<T>(c, 1), given<T>(c, 2), made<T>(c), p);
+}
+
+template <class T> __global__ void average_kernel(const T *x, T *out, pool p)
+{
+	EACH (i, p.n) {
 		const window w = window::of(p, i);
 		real<T> sum = 0;
 		for (int64_t row = w.top; row < w.bottom; row++)
@@ -121,15 +112,11 @@ template <class T> __global__ void average_kernel(const T *x, T *out, pool p, in
 	}
 }
 
-struct average_pool {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		int64_t n;
-		const pool p = pool_of(c, &c->in[0].shape, &c->out->shape, &n);
-		return launch_each(
-				c, n, average_kernel<T>, (const T *) c->in[0].data, (T *) c->out->data, p, n);
-	}
-};
+KERNEL(average_pool)
+{
+	const pool p = pool_of(c, &c->in[0], c->out);
+	return launch_each(c, p.n, average_kernel<T>, given<T>(c, 0), made<T>(c), p);
+}
 
 // The first and the last window along an axis that hold an element.
 __device__ inline int64_t first_window(int64_t at, int window, int stride)
@@ -144,10 +131,9 @@ __device__ inline int64_t last_window(int64_t at, int stride, int64_t windows)
 
 // x and y are NULL in the gradient of an average.
 template <class T>
-__global__ void pool_gradient_kernel(
-		const T *x, const T *y, const T *dy, T *out, pool p, int64_t n)
+__global__ void pool_gradient_kernel(const T *x, const T *y, const T *dy, T *out, pool p)
 {
-	EACH (i, n) {
+	EACH (i, p.n) {
 		const int64_t channel = i % p.c, column = i / p.c % p.w, row = i / p.c / p.w % p.h;
 		const int64_t image = i / p.c / p.w / p.h, below = row + p.top, right = column + p.left;
 		const int64_t last_r = last_window(below, p.stride, p.out_h);
@@ -166,32 +152,26 @@ __global__ void pool_gradient_kernel(
 	}
 }
 
-struct max_gradient {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		int64_t n;
-		const pool p = pool_of(c, &c->in[0].shape, &c->in[1].shape, &n);
-		return launch_each(c, n, pool_gradient_kernel<T>, (const T *) c->in[0].data,
-				(const T *) c->in[1].data, (const T *) c->in[2].data, (T *) c->out->data, p, n);
-	}
-};
+KERNEL(max_gradient)
+{
+	const pool p = pool_of(c, &c->in[0], &c->in[1]);
+	return launch_each(c, p.n, pool_gradient_kernel<T>, given<T>(c, 0), given<T>(c, 1),
+			given<T>(c, 2), made<T>(c), p);
+}
 
-struct average_gradient {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		int64_t n;
-		const pool p = pool_of(c, &c->out->shape, &c->in[0].shape, &n);
-		return launch_each(c, n, pool_gradient_kernel<T>, (const T *) NULL, (const T *) NULL,
-				(const T *) c->in[0].data, (T *) c->out->data, p, n);
-	}
-};
+KERNEL(average_gradient)
+{
+	const pool p = pool_of(c, c->out, &c->in[0]);
+	const T *none = NULL;
+	return launch_each(c, p.n, pool_gradient_kernel<T>, none, none, given<T>(c, 0), made<T>(c), p);
+}
 
 static const kernel kernels[] = {
-	{ "max_pool2d", FLOATS, run_float<max_pool>, NULL, NULL },
-	{ "max_pool2d_gradient", FLOATS, run_float<max_gradient>, NULL, NULL },
-	{ "max_pool2d_take", FLOATS, run_float<max_take>, NULL, NULL },
-	{ "average_pool2d", FLOATS, run_float<average_pool>, NULL, NULL },
-	{ "average_pool2d_gradient", FLOATS, run_float<average_gradient>, NULL, NULL },
+	{ "max_pool2d", FLOATS, run_float<max_pool> },
+	{ "max_pool2d_gradient", FLOATS, run_float<max_gradient> },
+	{ "max_pool2d_take", FLOATS, run_float<max_take> },
+	{ "average_pool2d", FLOATS, run_float<average_pool> },
+	{ "average_pool2d_gradient", FLOATS, run_float<average_gradient> },
 };
 const kernel_list pool_kernels = list_of(kernels);
 

@@ -39,29 +39,27 @@ struct descriptors {
 	}
 };
 
+#define CALL_LT(d, function, ...) check((d)->lt->function(__VA_ARGS__), #function)
+
 template <class V>
 static choir_status set(descriptors *d, cublasLtMatmulDescAttributes_t attribute, const V &value)
 {
-	return check(
-			d->lt->cublasLtMatmulDescSetAttribute(d->product, attribute, &value, sizeof value),
-			"cublasLtMatmulDescSetAttribute");
+	return CALL_LT(d, cublasLtMatmulDescSetAttribute, d->product, attribute, &value, sizeof value);
 }
 
 template <class V>
 static choir_status set(descriptors *d, cublasLtMatrixLayout_t layout,
 		cublasLtMatrixLayoutAttribute_t attribute, const V &value)
 {
-	return check(d->lt->cublasLtMatrixLayoutSetAttribute(layout, attribute, &value, sizeof value),
-			"cublasLtMatrixLayoutSetAttribute");
+	return CALL_LT(d, cublasLtMatrixLayoutSetAttribute, layout, attribute, &value, sizeof value);
 }
 
 template <class V>
 static choir_status set(
 		descriptors *d, cublasLtMatmulPreferenceAttributes_t attribute, const V &value)
 {
-	return check(d->lt->cublasLtMatmulPreferenceSetAttribute(
-						 d->preference, attribute, &value, sizeof value),
-			"cublasLtMatmulPreferenceSetAttribute");
+	return CALL_LT(d, cublasLtMatmulPreferenceSetAttribute, d->preference, attribute, &value,
+			sizeof value);
 }
 
 static cudaDataType_t type_of(choir_dtype dtype)
@@ -75,9 +73,8 @@ static cudaDataType_t type_of(choir_dtype dtype)
 static choir_status lay_out(descriptors *d, cublasLtMatrixLayout_t *layout, choir_dtype dtype,
 		int64_t rows, int64_t columns, int64_t row, int64_t batch, int64_t apart)
 {
-	CHOIR_TRY(check(d->lt->cublasLtMatrixLayoutCreate(
-							layout, type_of(dtype), (uint64_t) columns, (uint64_t) rows, row),
-			"cublasLtMatrixLayoutCreate"));
+	CHOIR_TRY(CALL_LT(d, cublasLtMatrixLayoutCreate, layout, type_of(dtype), (uint64_t) columns,
+			(uint64_t) rows, row));
 	if (batch == 1)
 		return CHOIR_OK;
 	CHOIR_TRY(set(d, *layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, (int32_t) batch));
@@ -91,10 +88,8 @@ static choir_status describe(const product *p, descriptors *d)
 	const int32_t a = at ? CUBLAS_OP_T : CUBLAS_OP_N, b = bt ? CUBLAS_OP_T : CUBLAS_OP_N;
 	const cublasLtEpilogue_t epilogue =
 			p->bias != NULL ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-	CHOIR_TRY(check(d->lt->cublasLtMatmulDescCreate(&d->product,
-							wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-							wide ? CUDA_R_64F : CUDA_R_32F),
-			"cublasLtMatmulDescCreate"));
+	CHOIR_TRY(CALL_LT(d, cublasLtMatmulDescCreate, &d->product,
+			wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, wide ? CUDA_R_64F : CUDA_R_32F));
 	CHOIR_TRY(set(d, CUBLASLT_MATMUL_DESC_TRANSA, b));
 	CHOIR_TRY(set(d, CUBLASLT_MATMUL_DESC_TRANSB, a));
 	CHOIR_TRY(set(d, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
@@ -118,8 +113,7 @@ static choir_status ask(
 		device *dev, const product *p, descriptors *d, cublasLtMatmulHeuristicResult_t *chosen)
 {
 	int found = 0;
-	CHOIR_TRY(check(d->lt->cublasLtMatmulPreferenceCreate(&d->preference),
-			"cublasLtMatmulPreferenceCreate"));
+	CHOIR_TRY(CALL_LT(d, cublasLtMatmulPreferenceCreate, &d->preference));
 	CHOIR_TRY(set(d, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, (uint64_t) WORKSPACE));
 	CHOIR_TRY(set(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p->b)));
 	CHOIR_TRY(set(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p->a)));
@@ -128,9 +122,8 @@ static choir_status ask(
 	// A sum that is cut into parts goes by way of the workspace: in place its order would vary.
 	CHOIR_TRY(set(d, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
 			(uint32_t) (CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
-	CHOIR_TRY(check(d->lt->cublasLtMatmulAlgoGetHeuristic(dev->lt, d->product, d->b, d->a, d->out,
-							d->out, d->preference, 1, chosen, &found),
-			"cublasLtMatmulAlgoGetHeuristic"));
+	CHOIR_TRY(CALL_LT(d, cublasLtMatmulAlgoGetHeuristic, dev->lt, d->product, d->b, d->a, d->out,
+			d->out, d->preference, 1, chosen, &found));
 	return found > 0 ? CHOIR_OK
 					 : with.fail(CHOIR_UNSUPPORTED, "cuBLAS has no algorithm for this product");
 }
@@ -152,7 +145,7 @@ static choir_status choose(
 		return CHOIR_OK;
 	}
 	if (dev->lt == NULL)
-		CHOIR_TRY(check(d->lt->cublasLtCreate(&dev->lt), "cublasLtCreate"));
+		CHOIR_TRY(CALL_LT(d, cublasLtCreate, &dev->lt));
 	CHOIR_TRY(ask(dev, p, d, chosen));
 	dev->algorithms[key] = *chosen;
 	return CHOIR_OK;
@@ -206,7 +199,7 @@ static size_t product_scratch(const choir_kernel_call *)
 
 static choir_status run_matmul(const choir_kernel_call *c)
 {
-	const choir_transposed which = ((const choir_matmul_attributes *) c->attributes)->transposed;
+	const choir_transposed which = attributes<choir_matmul_attributes>(c)->transposed;
 	const choir_shape *a = &c->in[0].shape, *out = &c->out->shape, *b = &c->in[1].shape;
 	const bool at = which == CHOIR_TRANSPOSED_A, bt = which == CHOIR_TRANSPOSED_B;
 	const int64_t m = out->dim[out->rank - 2], n = out->dim[out->rank - 1];
@@ -257,7 +250,7 @@ struct finishing {
 	{
 		const int64_t n = elements(*c->out);
 		const input<T> none = { NULL, NULL };
-		return launch_each(c, n, finish_kernel<T>, (T *) c->out->data,
+		return launch_each(c, n, finish_kernel<T>, made<T>(c),
 				bias != NULL ? input_of<T>(*bias) : none, bias != NULL, n, width, activation);
 	}
 };
@@ -272,8 +265,7 @@ choir_status finish(const choir_kernel_call *c, const choir_buffer *bias, int64_
 
 static choir_status run_dense(const choir_kernel_call *c)
 {
-	const choir_activation activation =
-			((const choir_dense_attributes *) c->attributes)->activation;
+	const choir_activation activation = attributes<choir_dense_attributes>(c)->activation;
 	const choir_shape *x = &c->in[0].shape;
 	const choir_buffer *bias = c->n > 2 ? &c->in[2] : NULL;
 	const int64_t n = c->in[1].shape.dim[1];

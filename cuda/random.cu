@@ -38,14 +38,9 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-static const choir_random_attributes *attributes_of(const choir_kernel_call *c)
-{
-	return (const choir_random_attributes *) c->attributes;
-}
-
 static philox philox_of(const choir_kernel_call *c)
 {
-	const choir_random_attributes *a = attributes_of(c);
+	const auto *a = attributes<choir_random_attributes>(c);
 	const uint64_t key = mix(mix(a->seed) + a->step);
 	return { { (uint32_t) key, (uint32_t) (key >> 32) }, a->place, a->replica_id };
 }
@@ -63,16 +58,14 @@ __global__ void dropout_kernel(
 	}
 }
 
-struct dropout {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		const double rate = attributes_of(c)->rate;
-		const int64_t n = elements(*c->out);
-		const uint32_t threshold = (uint32_t) ceil(rate * 16777216.0);
-		return launch_each(c, (n + 3) / 4, dropout_kernel<T>, (const T *) c->in[0].data,
-				(T *) c->out->data, n, philox_of(c), threshold, (real<T>) (1 / (1 - rate)));
-	}
-};
+KERNEL(dropout)
+{
+	const double rate = attributes<choir_random_attributes>(c)->rate;
+	const int64_t n = elements(*c->out);
+	const uint32_t threshold = (uint32_t) ceil(rate * 16777216.0);
+	return launch_each(c, (n + 3) / 4, dropout_kernel<T>, given<T>(c, 0), made<T>(c), n,
+			philox_of(c), threshold, (real<T>) (1 / (1 - rate)));
+}
 
 __device__ inline double uniform(uint32_t a, uint32_t b)
 {
@@ -92,17 +85,15 @@ template <class T> __global__ void normal_kernel(T *out, int64_t n, philox p)
 	}
 }
 
-struct random_normal {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		const int64_t n = elements(*c->out);
-		return launch_each(c, (n + 1) / 2, normal_kernel<T>, (T *) c->out->data, n, philox_of(c));
-	}
-};
+KERNEL(random_normal)
+{
+	const int64_t n = elements(*c->out);
+	return launch_each(c, (n + 1) / 2, normal_kernel<T>, made<T>(c), n, philox_of(c));
+}
 
 static const kernel kernels[] = {
-	{ "dropout", FLOATS, run_float<dropout>, NULL, NULL },
-	{ "random_normal", FLOATS, run_float<random_normal>, NULL, NULL },
+	{ "dropout", FLOATS, run_float<dropout> },
+	{ "random_normal", FLOATS, run_float<random_normal> },
 };
 const kernel_list random_kernels = list_of(kernels);
 

@@ -18,7 +18,7 @@ struct reduction {
 
 static reduction reduction_of(const choir_kernel_call *c)
 {
-	const uint32_t axes = ((const choir_sum_attributes *) c->attributes)->axes;
+	const uint32_t axes = attributes<choir_sum_attributes>(c)->axes;
 	const choir_shape *shape = &c->in[0].shape;
 	nest packed = {};
 	set_packed(&packed, 0, shape);
@@ -79,18 +79,16 @@ template <class T> __global__ void long_sum_kernel(const T *x, output<T> out, re
 		out.set(blockIdx.x, sum);
 }
 
-struct sum {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		const reduction r = reduction_of(c);
-		const T *x = (const T *) c->in[0].data;
-		const output<T> out = output_of<T>(*c->out);
-		if (std::is_floating_point<real<T>>::value && r.terms >= LONG_SUM && r.outs < MANY_SUMS)
-			return launch(stream_of(c->stream), (unsigned) r.outs, THREADS, long_sum_kernel<T>, x,
-					out, r);
-		return launch_each(c, r.outs, sum_kernel<T>, x, out, r);
-	}
-};
+KERNEL(sum)
+{
+	const reduction r = reduction_of(c);
+	const T *x = given<T>(c, 0);
+	const output<T> out = output_of<T>(*c->out);
+	if (std::is_floating_point<real<T>>::value && r.terms >= LONG_SUM && r.outs < MANY_SUMS)
+		return launch(
+				stream_of(c->stream), (unsigned) r.outs, THREADS, long_sum_kernel<T>, x, out, r);
+	return launch_each(c, r.outs, sum_kernel<T>, x, out, r);
+}
 
 template <class T, class F> __global__ void extreme_kernel(const T *x, T *out, reduction r)
 {
@@ -106,14 +104,11 @@ template <class T, class F> __global__ void extreme_kernel(const T *x, T *out, r
 	}
 }
 
-template <class F> struct extreme {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		const reduction r = reduction_of(c);
-		return launch_each(
-				c, r.outs, extreme_kernel<T, F>, (const T *) c->in[0].data, (T *) c->out->data, r);
-	}
-};
+KERNEL_OF(class, F, extreme)
+{
+	const reduction r = reduction_of(c);
+	return launch_each(c, r.outs, extreme_kernel<T, F>, given<T>(c, 0), made<T>(c), r);
+}
 
 // The first of equal elements wins, and any number wins over a NAN.
 template <class T, bool least>
@@ -131,16 +126,14 @@ __global__ void position_kernel(const T *x, int64_t *out, int64_t outs, int64_t 
 	}
 }
 
-template <bool least> struct position {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		const int axis = ((const choir_argmax_attributes *) c->attributes)->axis;
-		const choir_shape *shape = &c->in[0].shape;
-		const int64_t n = elements(*c->out);
-		return launch_each(c, n, position_kernel<T, least>, (const T *) c->in[0].data,
-				(int64_t *) c->out->data, n, shape->dim[axis], inner_of(shape, axis));
-	}
-};
+KERNEL_OF(bool, least, position)
+{
+	const int axis = attributes<choir_argmax_attributes>(c)->axis;
+	const choir_shape *shape = &c->in[0].shape;
+	const int64_t n = elements(*c->out);
+	return launch_each(c, n, position_kernel<T, least>, given<T>(c, 0), made<int64_t>(c), n,
+			shape->dim[axis], inner_of(shape, axis));
+}
 
 // A thread for each line of n elements, which are step apart.
 template <class T>
@@ -160,48 +153,70 @@ __global__ void cumsum_kernel(
 	}
 }
 
-struct cumsum {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		const choir_cumsum_attributes *a = (const choir_cumsum_attributes *) c->attributes;
-		const choir_shape *shape = &c->in[0].shape;
-		const int64_t n = shape->dim[a->axis], lines = elements(c->in[0]) / n;
-		return launch_each(c, lines, cumsum_kernel<T>, (const T *) c->in[0].data,
-				(T *) c->out->data, lines, n, inner_of(shape, a->axis), a->exclusive, a->reverse);
-	}
+KERNEL(cumsum)
+{
+	const auto *a = attributes<choir_cumsum_attributes>(c);
+	const choir_shape *shape = &c->in[0].shape;
+	const int64_t n = shape->dim[a->axis], lines = elements(c->in[0]) / n;
+	return launch_each(c, lines, cumsum_kernel<T>, given<T>(c, 0), made<T>(c), lines, n,
+			inner_of(shape, a->axis), a->exclusive, a->reverse);
+}
+
+template <class T> struct chunk_sources {
+	using reads_only = void;
+	const T *x[MANY];
+	int64_t n[MANY];
 };
 
+struct chunk_results {
+	double *out[MANY];
+};
+
+// A block for each chunk, and a row of blocks for each tensor.
 template <class T>
-__global__ void chunk_squares_kernel(span<const T> x, double *out, int64_t chunk)
+__global__ void chunk_squares_kernel(chunk_sources<T> from, chunk_results to, int64_t chunk)
 {
-	const int64_t first = (int64_t) blockIdx.x * chunk;
-	const int64_t last = first + chunk < x.count ? first + chunk : x.count;
+	const T *x = from.x[blockIdx.y];
+	const int64_t first = (int64_t) blockIdx.x * chunk, n = from.n[blockIdx.y];
+	const int64_t last = first + chunk < n ? first + chunk : n;
 	double sum = 0;
+	if (first >= n)
+		return;
 	for (int64_t i = first + (int64_t) threadIdx.x; i < last; i += (int64_t) blockDim.x)
-		sum += (double) x.data[i] * (double) x.data[i];
+		sum += (double) x[i] * (double) x[i];
 	sum = block_sum(sum);
 	if (threadIdx.x == 0)
-		out[blockIdx.x] = sum;
+		to.out[blockIdx.y][blockIdx.x] = sum;
 }
 
 struct chunk_squares {
-	template <class T> static choir_status run(const choir_kernel_call *c)
+	enum { ATTRIBUTES = sizeof(choir_chunk_squares_attributes) };
+	template <class T> static choir_status run(const choir_kernel_call *c, size_t count)
 	{
-		const int64_t chunk = ((const choir_chunk_squares_attributes *) c->attributes)->chunk;
-		const span<const T> x = { (const T *) c->in[0].data, elements(c->in[0]) };
-		return launch(stream_of(c->stream), (unsigned) elements(*c->out), THREADS,
-				chunk_squares_kernel<T>, x, (double *) c->out->data, chunk);
+		const auto *a = attributes<choir_chunk_squares_attributes>(c);
+		chunk_sources<T> from = {};
+		chunk_results to = {};
+		int64_t most = 0;
+		for (size_t i = 0; i < count; i++) {
+			const int64_t chunks = elements(*c[i].out);
+			from.x[i] = given<T>(&c[i], 0);
+			from.n[i] = elements(c[i].in[0]);
+			to.out[i] = made<double>(&c[i]);
+			most = chunks > most ? chunks : most;
+		}
+		return launch(stream_of(c->stream), dim3((unsigned) most, (unsigned) count), THREADS,
+				chunk_squares_kernel<T>, from, to, a->chunk);
 	}
 };
 
 static const kernel kernels[] = {
-	{ "sum", ARITHMETIC, run_any<sum>, NULL, NULL },
-	{ "max", ARITHMETIC, run_any<extreme<op_maximum>>, NULL, NULL },
-	{ "min", ARITHMETIC, run_any<extreme<op_minimum>>, NULL, NULL },
-	{ "argmax", ARITHMETIC, run_any<position<false>>, NULL, NULL },
-	{ "argmin", ARITHMETIC, run_any<position<true>>, NULL, NULL },
-	{ "cumsum", ARITHMETIC, run_any<cumsum>, NULL, NULL },
-	{ "chunk_squares", REAL, run_real<chunk_squares>, NULL, NULL },
+	{ "sum", ARITHMETIC, run_any<sum> },
+	{ "max", ARITHMETIC, run_any<extreme<op_maximum>> },
+	{ "min", ARITHMETIC, run_any<extreme<op_minimum>> },
+	{ "argmax", ARITHMETIC, run_any<position<false>> },
+	{ "argmin", ARITHMETIC, run_any<position<true>> },
+	{ "cumsum", ARITHMETIC, run_any<cumsum> },
+	LISTED("chunk_squares", chunk_squares),
 };
 const kernel_list reduce_kernels = list_of(kernels);
 

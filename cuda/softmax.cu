@@ -89,57 +89,38 @@ __global__ void cross_entropy_gradient_kernel(const T *x, const void *labels, in
 	}
 }
 
-static int64_t classes_of(const choir_kernel_call *c)
+KERNEL_OF(bool, logarithms, softmax)
 {
-	return c->in[0].shape.dim[c->in[0].shape.rank - 1];
+	return launch_rows(c, softmax_kernel<T>, given<T>(c, 0), made<T>(c), width_of(c), logarithms);
 }
 
-template <bool logarithms> struct softmax {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		return launch_rows(c, softmax_kernel<T>, (const T *) c->in[0].data, (T *) c->out->data,
-				classes_of(c), logarithms);
-	}
-};
-
-template <bool logarithms> struct softmax_gradient {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		return launch_rows(c, softmax_gradient_kernel<T>, (const T *) c->in[0].data,
-				(const T *) c->in[1].data, (T *) c->out->data, classes_of(c), logarithms);
-	}
-};
-
-static double smoothing_of(const choir_kernel_call *c)
+KERNEL_OF(bool, logarithms, softmax_gradient)
 {
-	return ((const choir_cross_entropy_attributes *) c->attributes)->smoothing;
+	return launch_rows(c, softmax_gradient_kernel<T>, given<T>(c, 0), given<T>(c, 1), made<T>(c),
+			width_of(c), logarithms);
 }
 
-struct cross_entropy {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		return launch_rows(c, cross_entropy_kernel<T>, (const T *) c->in[0].data,
-				(const void *) c->in[1].data, (int) c->in[1].dtype, output_of<T>(*c->out),
-				classes_of(c), smoothing_of(c));
-	}
-};
+KERNEL(cross_entropy)
+{
+	return launch_rows(c, cross_entropy_kernel<T>, given<T>(c, 0), given<void>(c, 1),
+			(int) c->in[1].dtype, output_of<T>(*c->out), width_of(c),
+			attributes<choir_cross_entropy_attributes>(c)->smoothing);
+}
 
-struct cross_entropy_gradient {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		return launch_rows(c, cross_entropy_gradient_kernel<T>, (const T *) c->in[0].data,
-				(const void *) c->in[1].data, (int) c->in[1].dtype, input_of<T>(c->in[2]),
-				(T *) c->out->data, classes_of(c), smoothing_of(c));
-	}
-};
+KERNEL(cross_entropy_gradient)
+{
+	return launch_rows(c, cross_entropy_gradient_kernel<T>, given<T>(c, 0), given<void>(c, 1),
+			(int) c->in[1].dtype, input_of<T>(c->in[2]), made<T>(c), width_of(c),
+			attributes<choir_cross_entropy_attributes>(c)->smoothing);
+}
 
 static const kernel kernels[] = {
-	{ "softmax", FLOATS, run_float<softmax<false>>, NULL, NULL },
-	{ "softmax_gradient", FLOATS, run_float<softmax_gradient<false>>, NULL, NULL },
-	{ "log_softmax", FLOATS, run_float<softmax<true>>, NULL, NULL },
-	{ "log_softmax_gradient", FLOATS, run_float<softmax_gradient<true>>, NULL, NULL },
-	{ "softmax_cross_entropy", FLOATS, run_float<cross_entropy>, NULL, NULL },
-	{ "softmax_cross_entropy_gradient", FLOATS, run_float<cross_entropy_gradient>, NULL, NULL },
+	{ "softmax", FLOATS, run_float<softmax<false>> },
+	{ "softmax_gradient", FLOATS, run_float<softmax_gradient<false>> },
+	{ "log_softmax", FLOATS, run_float<softmax<true>> },
+	{ "log_softmax_gradient", FLOATS, run_float<softmax_gradient<true>> },
+	{ "softmax_cross_entropy", FLOATS, run_float<cross_entropy> },
+	{ "softmax_cross_entropy_gradient", FLOATS, run_float<cross_entropy_gradient> },
 };
 const kernel_list softmax_kernels = list_of(kernels);
 

@@ -12,21 +12,20 @@ namespace choir_cuda
 
 choir_status take_staging(device *d, size_t bytes, staging *out)
 {
+	out->bytes = 4096;
+	while (out->bytes < bytes)
+		out->bytes *= 2;
 	{
 		std::lock_guard<std::mutex> hold(d->lock);
 		for (size_t i = 0; i < d->idle.size(); i++)
-			if (d->idle[i].bytes >= bytes && d->idle[i].bytes / 4 <= bytes) {
+			if (d->idle[i].bytes == out->bytes) {
 				*out = d->idle[i];
-				d->idle.erase(d->idle.begin() + (long) i);
+				d->idle[i] = d->idle.back();
+				d->idle.pop_back();
 				return CHOIR_OK;
 			}
 	}
-	size_t room = 4096;
-	while (room < bytes)
-		room *= 2;
-	out->bytes = room;
-	return check_on(d, cudaHostAlloc((void **) &out->memory, room, cudaHostAllocPortable),
-			"cudaHostAlloc");
+	return CALL(d, cudaHostAlloc, (void **) &out->memory, out->bytes, cudaHostAllocPortable);
 }
 
 void give_staging(device *d, staging s)
@@ -68,8 +67,7 @@ choir_status open_stream(void *self, void *state)
 	s->d = d;
 	s->failure = std::make_shared<host_failure>();
 	s->follows.push_back({ s->failure, 0 });
-	const choir_status status = check_on(d,
-			cudaStreamCreateWithFlags(&s->s, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+	const choir_status status = CALL(d, cudaStreamCreateWithFlags, &s->s, cudaStreamNonBlocking);
 	if (status == CHOIR_OK)
 		*(stream **) state = s;
 	else
@@ -129,15 +127,14 @@ choir_status fill(void *state, void *to, int byte, size_t bytes)
 	stream *s = stream_of(state);
 	on_gpu on(s->d->gpu);
 	s->dirty = true;
-	return check_on(s->d, cudaMemsetAsync(to, byte, bytes, s->s), "cudaMemsetAsync");
+	return CALL(s->d, cudaMemsetAsync, to, byte, bytes, s->s);
 }
 
 // Needs the stream's lock.
 static choir_status new_event(stream *s, cudaEvent_t *event)
 {
 	if (s->spare.empty())
-		return check_on(s->d, cudaEventCreateWithFlags(event, cudaEventDisableTiming),
-				"cudaEventCreateWithFlags");
+		return CALL(s->d, cudaEventCreateWithFlags, event, cudaEventDisableTiming);
 	*event = s->spare.back();
 	s->spare.pop_back();
 	return CHOIR_OK;
@@ -154,8 +151,7 @@ choir_status record_event(void *state, uint64_t *mark)
 	if (s->dirty) {
 		cudaEvent_t event;
 		CHOIR_TRY(new_event(s, &event));
-		const choir_status status =
-				check_on(s->d, cudaEventRecord(event, s->s), "cudaEventRecord");
+		const choir_status status = CALL(s->d, cudaEventRecord, event, s->s);
 		if (status != CHOIR_OK) {
 			s->spare.push_back(event);
 			return status;
@@ -173,8 +169,9 @@ static choir_status fail_mark(const char *slot, uint64_t mark, const stream *s)
 			(unsigned long long) mark, (unsigned long long) s->marked);
 }
 
-static void follow(stream *s, stream *other)
+void follow(stream *s, stream *other)
 {
+	std::lock_guard<std::mutex> hold_own(s->lock);
 	for (const followed_stream &f : s->follows)
 		if (f.failure == other->failure)
 			return;
@@ -189,17 +186,14 @@ choir_status wait_event(void *state, void *other_state, uint64_t mark)
 	on_gpu on(s->d->gpu);
 	if (s == other)
 		return CHOIR_OK;
-	{
-		std::lock_guard<std::mutex> hold(s->lock);
-		follow(s, other);
-	}
+	follow(s, other);
 	std::lock_guard<std::mutex> hold(other->lock);
 	if (mark > other->marked)
 		return fail_mark("wait_event", mark, other);
 	for (auto &p : other->pending)
 		if (p.first >= mark) {
 			s->dirty = true;
-			return check_on(s->d, cudaStreamWaitEvent(s->s, p.second, 0), "cudaStreamWaitEvent");
+			return CALL(s->d, cudaStreamWaitEvent, s->s, p.second, 0);
 		}
 	return CHOIR_OK;
 }

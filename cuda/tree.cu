@@ -18,38 +18,28 @@ template <class T> __global__ void tree_kernel(tree t, span<T> out, double divis
 				stack[top++] = ((const T *) t.part[t.step[k]])[i];
 			} else {
 				top--;
-				stack[top - 1] = op_add::of<T>(stack[top - 1], stack[top]);
+				stack[top - 1] =
+						(T) op_add::of<real<T>>((real<T>) stack[top - 1], (real<T>) stack[top]);
 			}
 		}
-		out.data[i] = divisor == 1 ? stack[0] : (T) (stack[0] / (T) divisor);
+		out.data[i] = divisor == 1 ? stack[0] : (T) ((real<T>) stack[0] / (real<T>) divisor);
 	}
 }
 
-template <class T>
-static choir_status queue_as(stream *s, const tree &t, void *out, int64_t count, double divisor)
-{
-	return launch(
-			s, grid_for(count), THREADS, tree_kernel<T>, t, span<T>{ (T *) out, count }, divisor);
-}
+struct tree_sum {
+	template <class T>
+	static choir_status run(stream *s, const tree *t, void *out, int64_t count, double divisor)
+	{
+		return launch(s, grid_for(count), THREADS, tree_kernel<T>, *t, span<T>{ (T *) out, count },
+				divisor);
+	}
+};
 
 choir_status queue_tree(
 		stream *s, choir_dtype dtype, const tree &t, void *out, int64_t count, double divisor)
 {
-	switch (dtype) {
-	case CHOIR_F32:
-		return queue_as<float>(s, t, out, count, divisor);
-	case CHOIR_F64:
-		return queue_as<double>(s, t, out, count, divisor);
-	case CHOIR_I32:
-		return queue_as<int32_t>(s, t, out, count, divisor);
-	case CHOIR_I64:
-		return queue_as<int64_t>(s, t, out, count, divisor);
-	case CHOIR_U8:
-		return queue_as<uint8_t>(s, t, out, count, divisor);
-	default:
-		return with.fail(
-				CHOIR_UNSUPPORTED, "there is no sum of dtype %d between GPUs", (int) dtype);
-	}
+	return size_of(dtype) == 2 ? for_float<tree_sum>(dtype, s, &t, out, count, divisor)
+							   : for_number<tree_sum>(dtype, s, &t, out, count, divisor);
 }
 
 // Appends the steps that make the node over replicas [lo, hi) from the next parts. False: parts

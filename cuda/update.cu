@@ -7,60 +7,37 @@
 namespace choir_cuda
 {
 
-// What a kernel needs of the attributes.
 struct update {
 	using reads_only = void;
-	const double *gate; // the output of "update_gate", or NULL
-	double rate, gradient_scale, decay, wanted_decay, momentum, take1, take2, epsilon, keep,
-			corrected;
-	double ahead, now; // how w moves by the next and the present change
-	double m_factor, g_factor, v_factor, accumulator;
+	choir_update_attributes a;
 
 	__device__ bool is_refused() const
 	{
-		return gate != nullptr && gate[1] != 0;
+		return a.gate != nullptr && a.gate[1] != 0;
 	}
 	__device__ double scale() const
 	{
-		return gate != nullptr ? gradient_scale * gate[0] : gradient_scale;
+		return a.gate != nullptr ? a.gradient_scale * a.gate[0] : a.gradient_scale;
 	}
 };
 
 static update update_of(const choir_kernel_call *c)
 {
-	const choir_update_attributes *a = (const choir_update_attributes *) c->attributes;
-	update u = {};
-	u.gate = a->gate;
-	u.rate = a->rate;
-	u.gradient_scale = a->gradient_scale;
-	u.decay = a->rate * a->decay;
-	u.wanted_decay = a->decay;
-	u.momentum = a->momentum;
-	u.take1 = 1 - a->beta1;
-	u.take2 = 1 - a->beta2;
-	u.epsilon = a->epsilon;
-	u.keep = a->rho;
-	u.corrected = a->rate * a->correction;
-	u.ahead = a->nesterov ? a->momentum : 1;
-	u.now = a->nesterov ? a->rate : 0;
-	u.m_factor = a->m_factor;
-	u.g_factor = a->g_factor;
-	u.v_factor = a->v_factor;
-	u.accumulator = a->initial_accumulator + a->epsilon;
-	return u;
+	return { *attributes<choir_update_attributes>(c) };
 }
 
-// The steps of an element. A weight has up to two slots, a and b.
+// The steps of an element. A weight has up to two slots, a and b. kept: the weight after its
+// decay. g: the scaled gradient.
 #define STEP(name) \
 	struct name { \
 		template <class T> \
 		static __device__ inline void step( \
-				T &w, T &a, T &b, T g, T rate, T kept, const update &u); \
+				T &w, T &a, T &b, T g, T rate, T kept, const choir_update_attributes &u); \
 	}; \
 	template <class T> \
-	__device__ inline void name::step(T &w, T &a, T &b, T g, T rate, T kept, const update &u)
+	__device__ inline void name::step( \
+			T &w, T &a, T &b, T g, T rate, T kept, const choir_update_attributes &u)
 
-// kept: the weight after its decay. g: the scaled gradient.
 STEP(sgd)
 {
 	(void) a, (void) b, (void) u;
@@ -70,28 +47,28 @@ STEP(sgd)
 STEP(momentum)
 {
 	(void) b;
-	const T next = (T) u.momentum * a - rate * g;
-	a = next;
-	w = kept + ((T) u.ahead * next - (T) u.now * g);
+	a = (T) u.momentum * a - rate * g;
+	w = kept + ((T) (u.nesterov ? u.momentum : 1) * a - (T) (u.nesterov ? u.rate : 0) * g);
 }
 
 // The moments of "adam_update" and others.
-template <class T> __device__ inline void move_moments(T &m, T &v, T g, const update &u)
+template <class T>
+__device__ inline void move_moments(T &m, T &v, T g, const choir_update_attributes &u)
 {
-	m = m + (g - m) * (T) u.take1;
-	v = v + (g * g - v) * (T) u.take2;
+	m = m + (g - m) * (T) (1 - u.beta1);
+	v = v + (g * g - v) * (T) (1 - u.beta2);
 }
 
 STEP(adam)
 {
 	(void) rate;
 	move_moments(a, b, g, u);
-	w = kept - (T) u.corrected * a / (square_root(b) + (T) u.epsilon);
+	w = kept - (T) (u.rate * u.correction) * a / (square_root(b) + (T) u.epsilon);
 }
 
 STEP(rmsprop)
 {
-	a = (T) u.keep * a + (T) (1 - u.keep) * (g * g);
+	a = (T) u.rho * a + (T) (1 - u.rho) * (g * g);
 	b = (T) u.momentum * b + rate * g / square_root(a + (T) u.epsilon);
 	w = kept - b;
 }
@@ -108,39 +85,63 @@ STEP(adagrad)
 {
 	(void) b;
 	a = a + g * g;
-	w = kept - rate * g / square_root(a + (T) u.accumulator);
+	w = kept - rate * g / square_root(a + (T) (u.initial_accumulator + u.epsilon));
 }
 
 STEP(lion)
 {
 	(void) b;
-	const T to = a + (g - a) * (T) u.take1;
-	a += (g - a) * (T) u.take2;
+	const T to = a + (g - a) * (T) (1 - u.beta1);
+	a += (g - a) * (T) (1 - u.beta2);
 	w = kept - (to > 0 ? rate : to < 0 ? -rate : 0);
 }
 #undef STEP
 
+// A row of blocks updates a variable.
+template <class T> struct update_targets {
+	T *w[MANY], *a[MANY], *b[MANY];
+};
+
+template <class T> struct update_sources {
+	using reads_only = void;
+	const T *g[MANY];
+	int64_t n[MANY];
+};
+
 template <class T, class F>
-__global__ void update_kernel(T *w, T *a, T *b, const T *g, int64_t n, update u)
+__global__ void update_kernel(update_targets<T> to, update_sources<T> from, update u)
 {
 	if (u.is_refused())
 		return;
-	const T by = (T) u.scale(), decay = (T) u.decay, rate = (T) u.rate;
-	EACH (i, n) {
-		T none = 0, value = w[i];
-		F::step(value, a != nullptr ? a[i] : none, b != nullptr ? b[i] : none, by * g[i], rate,
-				value - decay * value, u);
-		w[i] = value;
+	const unsigned v = blockIdx.y;
+	const T by = (T) u.scale(), decay = (T) (u.a.rate * u.a.decay), rate = (T) u.a.rate;
+	T *a = to.a[v], *b = to.b[v];
+	EACH (i, from.n[v]) {
+		T none = 0, value = to.w[v][i];
+		F::step(value, a != nullptr ? a[i] : none, b != nullptr ? b[i] : none, by * from.g[v][i],
+				rate, value - decay * value, u.a);
+		to.w[v][i] = value;
 	}
 }
 
 template <class F> struct updating {
-	template <class T> static choir_status run(const choir_kernel_call *c)
+	enum { ATTRIBUTES = sizeof(choir_update_attributes) };
+	template <class T> static choir_status run(const choir_kernel_call *c, size_t count)
 	{
-		const int64_t n = elements(c->in[0]);
-		T *a = c->n > 2 ? (T *) c->in[1].data : NULL, *b = c->n > 3 ? (T *) c->in[2].data : NULL;
-		return launch_each(c, n, update_kernel<T, F>, (T *) c->in[0].data, a, b,
-				(const T *) c->in[c->n - 1].data, n, update_of(c));
+		update_targets<T> to = {};
+		update_sources<T> from = {};
+		int64_t most = 0;
+		for (size_t i = 0; i < count; i++) {
+			const choir_buffer *in = c[i].in;
+			to.w[i] = (T *) in[0].data;
+			to.a[i] = c->n > 2 ? (T *) in[1].data : NULL;
+			to.b[i] = c->n > 3 ? (T *) in[2].data : NULL;
+			from.g[i] = (const T *) in[c->n - 1].data;
+			from.n[i] = elements(in[0]);
+			most = from.n[i] > most ? from.n[i] : most;
+		}
+		return launch(stream_of(c->stream), dim3(grid_for(most), (unsigned) count), THREADS,
+				update_kernel<T, F>, to, from, update_of(c));
 	}
 };
 
@@ -149,8 +150,8 @@ enum { MAX_PARTS = 256 };
 // The step of "lamb_update" without its norms.
 template <class T> __device__ inline T lamb_step(T w, T m, T v, const update &u)
 {
-	return (T) u.m_factor * m / (square_root((T) u.v_factor * v) + (T) u.epsilon) +
-			(T) u.wanted_decay * w;
+	return (T) u.a.m_factor * m / (square_root((T) u.a.v_factor * v) + (T) u.a.epsilon) +
+			(T) u.a.decay * w;
 }
 
 // A block adds the squares of w and of the step for a part of the elements.
@@ -166,7 +167,7 @@ __global__ void lamb_parts_kernel(
 	double of_w = 0, of_step = 0;
 	for (int64_t i = first + threadIdx.x; i < last; i += blockDim.x) {
 		const T gradient = by * g[i];
-		move_moments(m[i], v[i], gradient, u);
+		move_moments(m[i], v[i], gradient, u.a);
 		const double step = (double) lamb_step(w[i], m[i], v[i], u);
 		of_w += (double) w[i] * (double) w[i];
 		of_step += step * step;
@@ -192,7 +193,7 @@ __global__ void lamb_kernel(
 	}
 	of_w = sqrt(block_sum(of_w));
 	of_step = sqrt(block_sum(of_step));
-	const T rate = (T) (u.rate * (of_w > 0 && of_step > 0 ? of_w / of_step : 1));
+	const T rate = (T) (u.a.rate * (of_w > 0 && of_step > 0 ? of_w / of_step : 1));
 	EACH (i, n)
 		w[i] = w[i] - rate * lamb_step(w[i], m[i], v[i], u);
 }
@@ -208,18 +209,16 @@ static size_t lamb_scratch(const choir_kernel_call *)
 	return 2 * MAX_PARTS * sizeof(double);
 }
 
-struct lamb {
-	template <class T> static choir_status run(const choir_kernel_call *c)
-	{
-		const int64_t n = elements(c->in[0]), each = lamb_each(n), parts = (n + each - 1) / each;
-		T *w = (T *) c->in[0].data, *m = (T *) c->in[1].data, *v = (T *) c->in[2].data;
-		double *sums = (double *) c->scratch;
-		CHOIR_TRY(launch(stream_of(c->stream), (unsigned) parts, THREADS, lamb_parts_kernel<T>,
-				(const T *) w, m, v, (const T *) c->in[3].data, n, each, update_of(c), sums));
-		return launch_each(c, n, lamb_kernel<T>, w, (const T *) m, (const T *) v,
-				(const double *) sums, (int) parts, n, update_of(c));
-	}
-};
+KERNEL(lamb)
+{
+	const int64_t n = elements(c->in[0]), each = lamb_each(n), parts = (n + each - 1) / each;
+	T *w = (T *) c->in[0].data, *m = (T *) c->in[1].data, *v = (T *) c->in[2].data;
+	double *sums = (double *) c->scratch;
+	CHOIR_TRY(launch(stream_of(c->stream), (unsigned) parts, THREADS, lamb_parts_kernel<T>,
+			(const T *) w, m, v, given<T>(c, 3), n, each, update_of(c), sums));
+	return launch_each(c, n, lamb_kernel<T>, w, (const T *) m, (const T *) v,
+			(const double *) sums, (int) parts, n, update_of(c));
+}
 
 // One block. A thread adds the squares of a variable, and thread 0 the variables' sums.
 __global__ void update_gate_kernel(const double *squares, const int64_t *ends, double *sums,
@@ -257,22 +256,22 @@ static size_t gate_scratch(const choir_kernel_call *c)
 
 static choir_status run_update_gate(const choir_kernel_call *c)
 {
-	const choir_update_gate_attributes *a = (const choir_update_gate_attributes *) c->attributes;
-	return launch(stream_of(c->stream), 1, THREADS, update_gate_kernel,
-			(const double *) c->in[0].data, (const int64_t *) c->in[1].data, (double *) c->scratch,
-			elements(c->in[1]), (double *) c->out->data, a->scale, a->clip, a->any);
+	const auto *a = attributes<choir_update_gate_attributes>(c);
+	return launch(stream_of(c->stream), 1, THREADS, update_gate_kernel, given<double>(c, 0),
+			given<int64_t>(c, 1), (double *) c->scratch, elements(c->in[1]), made<double>(c),
+			a->scale, a->clip, a->any);
 }
 
 static const kernel kernels[] = {
-	{ "sgd_update", REAL, run_real<updating<sgd>>, NULL, NULL },
-	{ "momentum_update", REAL, run_real<updating<momentum>>, NULL, NULL },
-	{ "adam_update", REAL, run_real<updating<adam>>, NULL, NULL },
-	{ "rmsprop_update", REAL, run_real<updating<rmsprop>>, NULL, NULL },
-	{ "nadam_update", REAL, run_real<updating<nadam>>, NULL, NULL },
-	{ "adagrad_update", REAL, run_real<updating<adagrad>>, NULL, NULL },
-	{ "lion_update", REAL, run_real<updating<lion>>, NULL, NULL },
-	{ "lamb_update", REAL, run_real<lamb>, lamb_scratch, NULL },
-	{ "update_gate", F64, run_update_gate, gate_scratch, NULL },
+	LISTED("sgd_update", updating<sgd>),
+	LISTED("momentum_update", updating<momentum>),
+	LISTED("adam_update", updating<adam>),
+	LISTED("rmsprop_update", updating<rmsprop>),
+	LISTED("nadam_update", updating<nadam>),
+	LISTED("adagrad_update", updating<adagrad>),
+	LISTED("lion_update", updating<lion>),
+	{ "lamb_update", REAL, run_real<lamb>, lamb_scratch },
+	{ "update_gate", F64, run_update_gate, gate_scratch },
 };
 const kernel_list update_kernels = list_of(kernels);
 

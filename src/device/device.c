@@ -451,6 +451,14 @@ static choir_device *find_remote(const char *name)
 	return d;
 }
 
+// NVIDIA's names of GPUs and of MIG instances are CUDA's matter.
+static const char *how_to_name(const char *name)
+{
+	if (name != NULL && (strncmp(name, "MIG-", 4) == 0 || strncmp(name, "GPU-", 4) == 0))
+		return "the variable CUDA_VISIBLE_DEVICES takes such a name; the device is then gpu:0";
+	return "names are spelled as cpu:0 or /device:CPU:0";
+}
+
 choir_device *choir_device_find(const char *name)
 {
 	if (chi_remote_is_name(name))
@@ -461,12 +469,12 @@ choir_device *choir_device_find(const char *name)
 	char note[SHOWN_SIZE + KNOWN_SIZE] = "";
 	if (good && is_of_cuda(kind) && chi_cuda_open() == NULL)
 		snprintf(note, sizeof note, " (%s)", chi_cuda_missing());
+	else if (!good)
+		snprintf(note, sizeof note, " (%s)", how_to_name(name));
 	lock_list();
 	choir_device *d;
 	device_kind *k = good ? find_kind(kind) : NULL;
-	if (!good)
-		d = fail_unknown(name, " (names are spelled as cpu:0 or /device:CPU:0)");
-	else if (k == NULL || (k->count != CHOIR_NONE && index >= k->count))
+	if (k == NULL || (k->count != CHOIR_NONE && index >= k->count))
 		d = fail_unknown(name, note);
 	else
 		d = find_or_open(k, index, NULL);

@@ -126,6 +126,25 @@ choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,
 	return launch(NULL, stream, operation, &call);
 }
 
+choir_status chi_kernel_run_all(
+		chi_stream *stream, const char *operation, size_t n, choir_kernel_call call[])
+{
+	const choir_kernel_table *kernel = NULL;
+	for (size_t i = 0; i < n; i++) {
+		call[i].size = sizeof call[i];
+		call[i].stream = stream->state;
+		call[i].device = stream->device->self;
+		if (i == 0)
+			kernel = chi_kernel_find(stream->device, call, operation, call->in[0].dtype);
+		if (kernel == NULL)
+			return choir_error_status();
+		call[i].user = kernel->user;
+		if (kernel->run_all == NULL)
+			CHOIR_TRY(launch(NULL, stream, operation, &call[i]));
+	}
+	return kernel->run_all != NULL ? kernel->run_all(call, n) : CHOIR_OK;
+}
+
 static choir_status run_kernel(choir_frame *f, const char *operation, size_t n,
 		choir_tensor *const in[], const void *attributes, choir_tensor *out)
 {

@@ -106,12 +106,49 @@ static void take_quarantined(pool *p)
 	}
 }
 
+static chi_buffer *take_all(pool *p)
+{
+	chi_buffer *all = NULL;
+
+	chi_mutex_lock(&p->mutex);
+	take_quarantined(p);
+	for (size_t i = 0; i <= CLASSES; i++) {
+		chi_buffer **list = i < CLASSES ? &p->free[i] : &p->headers;
+		while (*list) {
+			chi_buffer *b = *list;
+			*list = b->next;
+			b->next = all;
+			all = b;
+		}
+	}
+	chi_mutex_unlock(&p->mutex);
+	return all;
+}
+
+// False: nothing was unused.
+static bool trim(pool *p)
+{
+	bool any = false;
+	for (chi_buffer *b = take_all(p), *next; b; b = next) {
+		next = b->next;
+		any = any || !b->foreign;
+		if (!b->foreign)
+			chi_device_release(p->device, b->memory, b->bytes);
+		chi_free(b);
+	}
+	return any;
+}
+
+// A full device of its own memory gives up what is unused in other classes.
 static chi_buffer *make(pool *p, size_t size)
 {
 	chi_buffer *b = chi_alloc(sizeof(*b));
 	if (!b)
 		return NULL;
-	if (chi_device_allocate(p->device, size, &b->memory) != CHOIR_OK) {
+	choir_status status = chi_device_allocate(p->device, size, &b->memory);
+	if (status == CHOIR_NO_MEMORY && !p->device->host_memory && trim(p))
+		status = chi_device_allocate(p->device, size, &b->memory);
+	if (status != CHOIR_OK) {
 		chi_free(b);
 		return NULL;
 	}
@@ -218,37 +255,11 @@ void chi_buffer_release_all(chi_buffer **list)
 	}
 }
 
-static chi_buffer *take_all(pool *p)
-{
-	chi_buffer *all = NULL;
-
-	chi_mutex_lock(&p->mutex);
-	take_quarantined(p);
-	for (size_t i = 0; i <= CLASSES; i++) {
-		chi_buffer **list = i < CLASSES ? &p->free[i] : &p->headers;
-		while (*list) {
-			chi_buffer *b = *list;
-			*list = b->next;
-			b->next = all;
-			all = b;
-		}
-	}
-	chi_mutex_unlock(&p->mutex);
-	return all;
-}
-
 void chi_buffer_trim(void)
 {
-	for (size_t i = 0; i < HEADS; i++) {
-		for (pool *p = first_pool(i); p; p = p->next) {
-			for (chi_buffer *b = take_all(p), *next; b; b = next) {
-				next = b->next;
-				if (!b->foreign)
-					chi_device_release(p->device, b->memory, b->bytes);
-				chi_free(b);
-			}
-		}
-	}
+	for (size_t i = 0; i < HEADS; i++)
+		for (pool *p = first_pool(i); p; p = p->next)
+			(void) trim(p);
 }
 
 static size_t read_count(const choir_device *d, bool peak)

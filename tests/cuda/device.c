@@ -37,6 +37,12 @@ TEST(names)
 	assert_int_equal(choir_device_count("gpu"), 4);
 	assert_null(choir_device_find("gpu:4"));
 	assert_text_holds(choir_error(), "gpu:4");
+	assert_null(choir_device_find("MIG-6e5bb4a1-5d5f-5c1f-8a34-01d0d0b2b7a1"));
+	assert_text_holds(choir_error(), "MIG-*CUDA_VISIBLE_DEVICES*gpu:0");
+	char line[200];
+	for (int i = 0; choir_device_report("gpu", i, line, sizeof line); i++)
+		if (i == 4)
+			assert_text_holds(line, "GPU 0:*MIG 1g.4gb");
 }
 
 // Each copy has a staging buffer of its own until it is done.

@@ -5,6 +5,7 @@
 
 #include "choir/extend/kernel_table.h"
 #include "device/device.h"
+#include "tensor/buffer.h"
 #include "short.h"
 #include "test.h"
 
@@ -16,7 +17,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OUT_OF_MEMORY = 2, UNKNOWN = 999, BATCH = 4, SIDE = 3, OUT = 3, LARGE = 100 << 20 };
+enum {
+	OUT_OF_MEMORY = 2,
+	UNAVAILABLE = 46,
+	ILLEGAL_ADDRESS = 700,
+	UNKNOWN = 999,
+	BATCH = 4,
+	SIDE = 3,
+	OUT = 3,
+	LARGE = 100 << 20
+};
 
 TEST(out_of_memory_says_what_is_free)
 {
@@ -46,7 +56,7 @@ static choir_status train_step(choir_replica *r, void *user)
 	choir_tensor *losses =
 			choir_sparse_softmax_cross_entropy(labels, choir_layer_apply(n->layers, x));
 	if (n->lost != CHOIR_NONE && n->step == 1)
-		standin_lose(n->lost);
+		standin_lose(n->lost, ILLEGAL_ADDRESS);
 	if (n->taken > 0 && n->step == 1 && choir_replica_id(r) == 0) {
 		standin_take_memory(0, n->taken);
 		choir_tensor *large = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), 1);
@@ -91,6 +101,45 @@ TEST(a_lost_gpu_ends_the_run)
 	}
 }
 
+// Each permanent error of CUDA gives one line with its name, and the first cause stays.
+TEST(permanent_errors)
+{
+	static const struct {
+		int code;
+		const char *device, *text;
+	} errors[] = {
+		{ 201, "gpu:4", "gpu:4*lost*cudaErrorDeviceUninitialized*reset" },
+		{ 214, "gpu:5", "gpu:5*lost*cudaErrorECCUncorrectable" },
+		{ 700, "gpu:6", "gpu:6*lost*cudaErrorIllegalAddress" },
+		{ 709, "gpu:7", "gpu:7*lost*cudaErrorContextIsDestroyed*reset" },
+		{ 719, "gpu:8", "gpu:8*lost*cudaErrorLaunchFailure" },
+	};
+	for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+		choir_device *d = choir_device_find(errors[i].device);
+		chi_stream *s = chi_stream_new(d);
+		void *memory;
+		assert_non_null(s);
+		for (int again = 0; again < 2; again++) {
+			standin_lose(4 + (int) i, again == 0 ? errors[i].code : ILLEGAL_ADDRESS);
+			assert_int_equal(chi_device_allocate(d, 100, &memory), CHOIR_IO);
+			assert_text_holds(choir_error(), errors[i].text);
+			assert_null(strchr(choir_error(), '\n'));
+		}
+		chi_stream_free(s);
+		standin_revive(4 + (int) i);
+	}
+}
+
+// Another process has the GPU alone, or it was reset. Later the GPU can be used.
+TEST(a_gpu_that_is_not_there_for_us)
+{
+	standin_fail("cudaSetDevice", 2, UNAVAILABLE);
+	assert_null(choir_device_find("gpu:3"));
+	assert_text_holds(choir_error(), "gpu:3*cudaErrorDevicesUnavailable*another process");
+	standin_fail(NULL, 0, 0);
+	assert_non_null(choir_device_find("gpu:3"));
+}
+
 // Another process fills the GPU in the middle of a step: the run fails, and the next one works.
 TEST(out_of_memory_in_a_step)
 {
@@ -126,6 +175,23 @@ TEST(each_call_of_cuda_fails)
 		choir_strategy_free(s);
 	}
 	assert_true(ended > (SHORT ? 3 : 15));
+}
+
+// The pool keeps buffers of one size until another size does not fit.
+TEST(a_full_gpu_gives_up_unused_memory)
+{
+	choir_device *d = choir_device_find("gpu:2");
+	chi_buffer *b[3];
+	standin_take_memory(2, (long long) 4000 << 20); // 96 MiB are left
+	for (int i = 0; i < 3; i++)
+		assert_non_null(b[i] = chi_buffer_new(d, (size_t) 24 << 20));
+	assert_null(chi_buffer_new(d, (size_t) 60 << 20)); // nothing is unused
+	for (int i = 0; i < 3; i++)
+		chi_buffer_release(b[i]);
+	assert_non_null(b[0] = chi_buffer_new(d, (size_t) 60 << 20));
+	chi_buffer_release(b[0]);
+	chi_buffer_trim();
+	standin_take_memory(2, -((long long) 4000 << 20));
 }
 
 TEST(work_that_does_not_end_is_named)

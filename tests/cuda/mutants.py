@@ -2,6 +2,7 @@
 Arguments: the project's folder, the build's folder, a C++ compiler, and numbers of faults (default: all).
 A fault changes one file, so only that file is compiled again."""
 
+import concurrent.futures
 import os
 import pathlib
 import subprocess
@@ -14,14 +15,14 @@ FAULTS = [
     ("sums do not wait for the members' streams", "peer.cu",
      "\tCHOIR_TRY(await_members(x, s, owner));\n", "", ["training"]),
     ("a stream does not wait for another", "stream.cu",
-     "\t\t\treturn check_on(s->d, cudaStreamWaitEvent(s->s, p.second, 0), \"cudaStreamWaitEvent\");",
+     "\t\t\treturn CALL(s->d, cudaStreamWaitEvent, s->s, p.second, 0);",
      "\t\t\treturn CHOIR_OK;", ["device", "training"]),
     ("waits end at once", "stream.cu", "\telse if (mark <= s->reached)\n", "\telse if (true)\n",
      ["device"]),
     ("a staging buffer is used again too early", "stream.cu",
      "\ts->stagings.push_back({ s->marked + 1, g });", "\tgive_staging(s->d, g);", ["device"]),
     ("the host reads what has not come yet", "copy.cu",
-     "check_on(s->d, cudaLaunchHostFunc(s->s, land, l), \"cudaLaunchHostFunc\");",
+     "CALL(s->d, cudaLaunchHostFunc, s->s, land, l);",
      "(land(l), CHOIR_OK);", ["device"]),
     ("an event is used again too early", "stream.cu",
      "\t\tif (error != cudaSuccess)\n\t\t\treturn error;\n\t\ts->reached", "\t\ts->reached",
@@ -39,17 +40,17 @@ FAULTS = [
     ("sums in another order", "tree.cu", "\tint half = 1;\n\twhile (half * 2 < hi - lo)\n\t\thalf *= 2;",
      "\tint half = (hi - lo) / 2;", ["training"]),
     ("memory is freed while it is used", "stream.cu",
-     "\ts->dirty = true;\n\treturn check_on(s->d, cudaMemsetAsync",
+     "\ts->dirty = true;\n\treturn CALL(s->d, cudaMemsetAsync",
      "\tvoid *more = NULL;\n\tif (cudaMalloc(&more, 64) == cudaSuccess)\n"
      "\t\t(void) cudaMemsetAsync(more, 0, 64, s->s), (void) cudaFree(more);\n"
-     "\ts->dirty = true;\n\treturn check_on(s->d, cudaMemsetAsync", ["device"]),
-    ("one element too many", "elementwise.cu", "\tEACH (i, n)\n\t\tout[i] = (T) ((real<T>) x[i] * by);",
-     "\tEACH (i, n + 1024)\n\t\tout[i] = (T) ((real<T>) x[i] * by);", ["kernels"]),
+     "\ts->dirty = true;\n\treturn CALL(s->d, cudaMemsetAsync", ["device"]),
+    ("one element too many", "elementwise.cu", "\tEACH (i, n)\n\t\tout[i] = (T) F::template of<T>(",
+     "\tEACH (i, n + 1024)\n\t\tout[i] = (T) F::template of<T>(", ["kernels"]),
     ("a sum is told before it is there", "cross.cu",
      "\tchoir_status status = await_done(x, s, seconds);", "\tchoir_status status = CHOIR_OK;", ["cross"]),
-    ("the wrong stream", "launch.h", "\tc.stream = s->s;\n\ts->dirty = true;\n\treturn check_on(s->d, cudaLaunchKernelEx(&c, kernel",
+    ("the wrong stream", "launch.h", "\tc.stream = s->s;\n\ts->dirty = true;\n\treturn CALL(s->d, cudaLaunchKernelEx, &c, kernel",
      "\tstatic cudaStream_t other;\n\tother = other == NULL ? s->s : other;\n\tc.stream = other;\n"
-     "\ts->dirty = true;\n\treturn check_on(s->d, cudaLaunchKernelEx(&c, kernel", ["cross", "training"]),
+     "\ts->dirty = true;\n\treturn CALL(s->d, cudaLaunchKernelEx, &c, kernel", ["cross", "training"]),
     ("a host kernel's result is not copied back", "host_kernel.cu", "if (!to_host && p->written)", "if (!to_host && false)",
      ["kernels"]),
     ("a host kernel reads before its inputs are there", "host_kernel.cu",
@@ -58,12 +59,16 @@ FAULTS = [
     ("TF32 in convolutions", "dnn.cu", "v->dtype == CHOIR_F32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH", "CUDNN_TENSOR_OP_MATH",
      ["kernels"]),
     ("one side of the padding counts", "dnn.cu", "return v->top != v->bottom || v->left != v->right;", "return false;",
-     ["kernels"]),
+     ["kernels", "training"]),
     ("a query sees the next key", "attention.cu", "% queries + 1 + keys", "% queries + 2 + keys", ["kernels"]),
     ("operands count as aligned", "products.cu", "const uintptr_t address = (uintptr_t) memory | ALIGNED;",
      "const uintptr_t address = (uintptr_t) memory * 0 | ALIGNED;", ["kernels"]),
-    ("a refused update is written", "update.cu", "return gate != nullptr && gate[1] != 0;", "return false;", ["strategies"]),
+    ("a refused update is written", "update.cu", "return a.gate != nullptr && a.gate[1] != 0;", "return false;", ["kernels"]),
     ("NCCL's messages are summed too early", "nccl.cu", "\tCHOIR_TRY(send_group(x, s, &p, send_parts));\n", "", ["cross"]),
+    ("a stream does not wait for a sum", "cross.cu", "\t\tif (s->works[i])\n\t\t\tCHOIR_TRY", "\t\tif (false)\n\t\t\tCHOIR_TRY",
+     ["cross", "training"]),
+    ("a list of updates is cut short", "update.cu", "dim3(grid_for(most), (unsigned) count)", "dim3(grid_for(most), (unsigned) (count > 1 ? count - 1 : count))",
+     ["kernels"]),
 ]
 
 
@@ -82,12 +87,15 @@ def compile_with(fault, root, build, compiler, folder):
     sources = sorted(changed.glob("*.cu")) if file.endswith(".h") else [changed / file]
     if file == "block.h":
         sources = [changed / name for name in ("reduce.cu", "softmax.cu")]
-    made = []
-    for source in sources:
-        made.append(folder / (source.name + ".o"))
+    made = [folder / (source.name + ".o") for source in sources]
+
+    def compile_one(source, to):
         subprocess.run([compiler, "-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fPIC", "-D_GNU_SOURCE",
                         '-DCHOIR_CUDA_ALIASES="cuda,far"', f"-I{root}/include", f"-I{root}/tests/cuda/standin/include",
-                        f"-I{root}/tests/cuda/standin", "-xc++", "-c", str(source), "-o", str(made[-1])], check=True)
+                        f"-I{root}/tests/cuda/standin", "-xc++", "-c", str(source), "-o", str(to)], check=True)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        list(pool.map(compile_one, sources, made))
     names = {path.name for path in made}
     rest = [str(path) for path in kept if path.name not in names]
     library = folder / "libchoir_cuda_standin.so"

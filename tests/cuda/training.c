@@ -9,8 +9,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-enum { REPLICAS = 5, BATCH = 3, SIDE = 6, CLASSES = 4, STEPS = 3, WIDTH = 8 };
+enum { REPLICAS = 5, BATCH = 3, SIDE = 7, CLASSES = 4, STEPS = 3, WIDTH = 8 };
 
 typedef enum { DENSE, CONVOLUTIONAL, TRANSFORMER } kind;
 
@@ -18,6 +19,7 @@ typedef struct {
 	kind kind;
 	choir_precision precision;
 	double clip;
+	choir_dtype wire;
 	choir_layer *layers;
 	choir_optimizer *optimizer;
 	choir_metric *loss;
@@ -94,9 +96,9 @@ static choir_layer *make_layers(kind k)
 
 static choir_strategy *make(net *n, const char *devices, const char *ops)
 {
-	choir_strategy *s = choir_mirrored_strategy_new(
-			CHOIR_OPTIONS(choir_strategy_options, .devices = devices, .replicas = REPLICAS,
-					.seed = 7, .timeout = 20, .cross_device_ops = ops, .precision = n->precision));
+	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+			.devices = devices, .replicas = REPLICAS, .seed = 7, .timeout = 20,
+			.cross_device_ops = ops, .precision = n->precision, .wire = n->wire));
 	if (s == NULL)
 		fail_msg("%s", choir_error());
 	CHOIR_SCOPE (s) {
@@ -144,6 +146,7 @@ static void compare(net n, double tolerance, int ways)
 TEST(a_dense_net)
 {
 	compare((net){ .kind = DENSE }, 1e-5, 5);
+	compare((net){ .kind = DENSE, .wire = CHOIR_BF16 }, 1e-2, 2);
 }
 
 TEST(a_convolutional_net)
@@ -157,6 +160,74 @@ TEST(a_transformer)
 	compare((net){ .kind = TRANSFORMER, .clip = 0.5 }, 1e-5, 1);
 	compare((net){ .kind = TRANSFORMER, .precision = CHOIR_PRECISION_MIXED_BF16 }, 1e-2, 1);
 	compare((net){ .kind = TRANSFORMER, .precision = CHOIR_PRECISION_MIXED_F16 }, 1e-2, 0);
+}
+
+typedef struct {
+	kind kind;
+	double clip;
+	const char *devices;
+	uint64_t kernels, events; // of a step, at most
+} step_case;
+
+static void run_steps(choir_strategy *s, net *n, int steps)
+{
+	for (int i = 0; i < steps; i++)
+		if (choir_strategy_run(s, train_step, n, NULL, NULL) != CHOIR_OK)
+			fail_msg("%s", choir_error());
+}
+
+// CHOIR_CUDA_COUNTS=1 prints the counts.
+static void judge_step(const step_case *c, const standin_counts *before, const standin_counts *now,
+		uint64_t launches, uint64_t equal)
+{
+	const uint64_t kernels = now->kernels - before->kernels;
+	const uint64_t events =
+			now->records - before->records + now->stream_waits - before->stream_waits;
+	if (getenv("CHOIR_CUDA_COUNTS") != NULL)
+		printf("net %d on %s: kernels %llu, library %llu, copies %llu, fills %llu, records %llu, "
+			   "stream waits %llu, host waits %llu, equal launches %llu of %llu\n",
+				(int) c->kind, c->devices, (unsigned long long) kernels,
+				(unsigned long long) (now->library_calls - before->library_calls),
+				(unsigned long long) (now->copies - before->copies),
+				(unsigned long long) (now->fills - before->fills),
+				(unsigned long long) (now->records - before->records),
+				(unsigned long long) (now->stream_waits - before->stream_waits),
+				(unsigned long long) (now->host_waits - before->host_waits),
+				(unsigned long long) equal, (unsigned long long) launches);
+	assert_int_equal(now->allocations - before->allocations, 0);
+	assert_int_equal(now->frees - before->frees, 0);
+	assert_int_equal(now->pinned - before->pinned, 0);
+	assert_int_equal(now->streams - before->streams, 0);
+	assert_int_equal(now->events - before->events, 0);
+	assert_int_equal(now->pageable_stops - before->pageable_stops, 0);
+	if (kernels > c->kernels || events > c->events)
+		fail_msg("net %d on %s: %llu kernels and %llu operations with events", (int) c->kind,
+				c->devices, (unsigned long long) kernels, (unsigned long long) events);
+}
+
+// A step allocates nothing and makes no events. One kernel updates all small variables.
+TEST(a_steady_step)
+{
+	static const step_case cases[] = {
+		{ DENSE, 0, "gpu:0", 124, 20 },
+		{ DENSE, 0, "gpu:0,gpu:1", 116, 36 },
+		{ TRANSFORMER, 0.5, "gpu:0", 327, 42 },
+		{ TRANSFORMER, 0.5, "gpu:0,gpu:1", 283, 44 },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		net n = { .kind = cases[i].kind, .clip = cases[i].clip };
+		choir_strategy *s = make(&n, cases[i].devices, NULL);
+		standin_counts before, now;
+		uint64_t launches, equal;
+		run_steps(s, &n, 8);
+		standin_compare_launches(&launches, &equal);
+		standin_count(&before);
+		run_steps(s, &n, 1);
+		standin_count(&now);
+		standin_compare_launches(&launches, &equal);
+		judge_step(&cases[i], &before, &now, launches, equal);
+		choir_strategy_free(s);
+	}
 }
 
 // A program that names no devices uses all GPUs.

@@ -335,6 +335,10 @@ typedef struct choir_kernel_table {
 	choir_status (*run)(const choir_kernel_call *call);
 	// Other than the dtype's: runs only if choir_kernel_run names it.
 	choir_arithmetic arithmetic;
+	// Runs count calls as run would, in any order. They have one stream, dtype and number of
+	// inputs, need no scratch memory, and no call writes what another one uses. Optimizers use it
+	// for updates of many variables. NULL: Choir calls run for each.
+	choir_status (*run_all)(const choir_kernel_call *calls, size_t count);
 } choir_kernel_table;
 
 // Copies the table, but not its strings and user, which must be valid until the program ends. Its

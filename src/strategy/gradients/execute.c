@@ -12,8 +12,8 @@
 #include "strategy/gradients/sparse_gradients.h"
 #include "strategy/gradients/update_gate.h"
 #include "strategy/gradients/wire.h"
+#include "strategy/gradients/write_list.h"
 #include "strategy/remote.h"
-#include "trace/trace.h"
 
 #include <string.h>
 
@@ -154,43 +154,6 @@ static choir_status prepare(chi_pending_update *u, int by)
 		CHOIR_TRY(prepare_variable(u, &u->pending[i]));
 	chi_update_gate_prepare(u);
 	return chi_overlap_prepare(u);
-}
-
-choir_status chi_device_gradient_write(
-		const chi_device_gradient *g, int copy, const chi_gradient_chunk *chunk)
-{
-	chi_pending_update *u = g->update;
-	const chi_gradients *a = u->gradients;
-	choir_variable *v = g->variable;
-	chi_stream *stream = chi_strategy_stream(u->strategy, g->device, v->copy[copy].device);
-	chi_atomic32_store(&u->written, 1);
-	chi_trace_begin(CHOIR_TRACE_UPDATE, v->name);
-	const choir_status status =
-			a->table->chunk(a->user, u->state, g->index, v, copy, chunk, stream);
-	chi_trace_end();
-	return status;
-}
-
-choir_status chi_device_gradient_write_rows(
-		const chi_device_gradient *g, const chi_gradient_rows *rows)
-{
-	chi_pending_update *u = g->update;
-	const chi_gradients *a = u->gradients;
-	choir_variable *v = g->variable;
-	chi_stream *stream = chi_strategy_stream(u->strategy, g->device, v->copy[0].device);
-	const size_t bytes = (size_t) rows->width * chi_dtype_size(v->dtype);
-	choir_status status = CHOIR_OK;
-	chi_atomic32_store(&u->written, 1);
-	chi_trace_begin(CHOIR_TRACE_UPDATE, v->name);
-	if (a->table->rows != NULL)
-		status = a->table->rows(a->user, u->state, g->index, v, rows, stream);
-	for (int64_t k = 0; a->table->rows == NULL && k < rows->n && status == CHOIR_OK; k++) {
-		const chi_gradient_chunk chunk = { rows->row[k] * rows->width, rows->width,
-			(const char *) rows->values + (size_t) k * bytes, 1, NULL };
-		status = a->table->chunk(a->user, u->state, g->index, v, 0, &chunk, stream);
-	}
-	chi_trace_end();
-	return status;
 }
 
 static const void *data_of(const chi_pending_update *u, size_t i, int64_t first)
@@ -418,10 +381,10 @@ static choir_status bring_sum(
 	return send(u->strategy->exchange[g->device], stream, sb->away->memory, sb->data, bytes);
 }
 
-static choir_status update_copy(
-		const chi_device_gradient *g, int copy, chi_sum_buffer *sb, double factor)
+static choir_status update_copy(const chi_device_gradient *g, int copy, chi_sum_buffer *sb,
+		double factor, chi_write_list *list)
 {
-	const choir_variable *v = g->variable;
+	choir_variable *v = g->variable;
 	choir_device *device = v->copy[copy].device;
 	chi_stream *stream = chi_strategy_stream(g->update->strategy, g->device, device);
 	const void *data = sb->data;
@@ -429,13 +392,17 @@ static choir_status update_copy(
 		CHOIR_TRY(bring_sum(g, sb, stream, &data));
 	const chi_pending_update *u = g->update;
 	const double *gate = u->devices_decide ? u->device[g->device].gate.verdict : NULL;
-	CHOIR_TRY(chi_device_gradient_write(
-			g, copy, &(chi_gradient_chunk){ 0, v->elements, data, factor, gate }));
+	const chi_gradient_chunk chunk = { 0, v->elements, data, factor, gate };
+	if (v->concurrency == CHI_EXCLUSIVE && !device->host_memory &&
+			u->gradients->table->chunks != NULL)
+		return chi_write_list_add(list, stream, &(chi_gradient_write){ g->index, v, copy, chunk });
+	CHOIR_TRY(chi_device_gradient_write(g, copy, &chunk));
 	return v->concurrency == CHI_EXCLUSIVE ? CHOIR_OK : chi_stream_wait(stream);
 }
 
 static choir_status update_copies(chi_pending_update *u, int d, double factor)
 {
+	chi_write_list list = { .update = u, .n = 0 };
 	for (size_t i = 0; i < u->n; i++) {
 		const chi_pending_variable *pv = &u->pending[i];
 		for (int k = 0; k < pv->variable->copies; k++) {
@@ -443,12 +410,12 @@ static choir_status update_copies(chi_pending_update *u, int d, double factor)
 				continue;
 			CHOIR_TRY(chi_variable_enter(pv->variable));
 			const choir_status status =
-					update_copy(u->device[d].gradient[i], k, &pv->sum_buffer[k], factor);
+					update_copy(u->device[d].gradient[i], k, &pv->sum_buffer[k], factor, &list);
 			chi_variable_leave(pv->variable);
 			CHOIR_TRY(status);
 		}
 	}
-	return CHOIR_OK;
+	return chi_write_list_run(&list);
 }
 
 // *applied: false if the gate skips the update.

@@ -14,6 +14,14 @@ typedef struct {
 	const double *gate; // of "update_gate" on the device, or NULL
 } chi_gradient_chunk;
 
+// A chunk of a copy of one of the update's variables. index: the variable's in begin.
+typedef struct {
+	size_t index;
+	choir_variable *variable;
+	int copy;
+	chi_gradient_chunk chunk;
+} chi_gradient_write;
+
 typedef struct {
 	int64_t n, width;
 	const int64_t *row;
@@ -42,6 +50,9 @@ typedef struct {
 	// Called concurrently. index: v's in begin. gradient is on the copy's device.
 	choir_status (*chunk)(void *user, const void *state, size_t index, choir_variable *v, int copy,
 			const chi_gradient_chunk *chunk, chi_stream *stream);
+	// Does the same for several copies, on their device's stream. May be NULL.
+	choir_status (*chunks)(void *user, const void *state, size_t n, const chi_gradient_write w[],
+			chi_stream *stream);
 	// v's only copy, in host memory. May be NULL.
 	choir_status (*rows)(void *user, const void *state, size_t index, choir_variable *v,
 			const chi_gradient_rows *rows, chi_stream *stream);

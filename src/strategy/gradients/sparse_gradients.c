@@ -12,7 +12,7 @@
 #include "collective/sparse_gather.h"
 #include "op/op.h"
 #include "op/vector.h"
-#include "strategy/gradients/execute.h"
+#include "strategy/gradients/write_list.h"
 #include "strategy/gradients/wire.h"
 #include "strategy/layout.h"
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { VERDICT = 4 };
+enum { VERDICT = 4, LISTED = 64 };
 
 static choir_status run_squares(
 		chi_stream *stream, const choir_variable *v, int64_t count, const void *data, void *to)
@@ -31,6 +31,37 @@ choir_status chi_update_gate_square(
 			u->pending[g->index].squares + first / CHI_UPDATE_CHUNK);
 }
 
+// Of variables of one dtype.
+typedef struct {
+	chi_stream *stream;
+	size_t n;
+	choir_kernel_call call[LISTED];
+	choir_buffer x[LISTED], out[LISTED];
+} squares_list;
+
+static choir_status run_list(squares_list *l)
+{
+	const size_t n = l->n;
+	l->n = 0;
+	return n == 0 ? CHOIR_OK : chi_kernel_run_all(l->stream, "chunk_squares", n, l->call);
+}
+
+static choir_status add_squares(
+		squares_list *l, const choir_variable *v, const void *data, double *to)
+{
+	static const choir_chunk_squares_attributes attributes = { CHI_UPDATE_CHUNK };
+	if (l->n == LISTED || (l->n > 0 && l->x[0].dtype != v->dtype))
+		CHOIR_TRY(run_list(l));
+	const int64_t chunks = (v->elements + CHI_UPDATE_CHUNK - 1) / CHI_UPDATE_CHUNK;
+	const size_t i = l->n++;
+	l->x[i] = (choir_buffer){ (void *) (uintptr_t) data, v->dtype, { 1, { v->elements } } };
+	l->out[i] = (choir_buffer){ to, CHOIR_F64, { 1, { chunks } } };
+	l->call[i] = (choir_kernel_call){
+		.n = 1, .in = &l->x[i], .out = &l->out[i], .attributes = &attributes
+	};
+	return CHOIR_OK;
+}
+
 static bool squares_here(const chi_pending_update *u, size_t i, int d)
 {
 	return u->pending[i].sum_buffer[0].device == d && u->pending[i].variable->elements > 0;
@@ -38,16 +69,15 @@ static bool squares_here(const chi_pending_update *u, size_t i, int d)
 
 static choir_status queue_squares(const chi_pending_update *u, int d, double *there)
 {
-	choir_status status = CHOIR_OK;
-	for (size_t i = 0; i < u->n && status == CHOIR_OK; i++) {
+	squares_list l = { .stream = u->strategy->exchange[d] };
+	for (size_t i = 0; i < u->n; i++) {
 		const chi_pending_variable *pv = &u->pending[i];
 		if (!squares_here(u, i, d))
 			continue;
-		status = run_squares(u->strategy->exchange[d], pv->variable, pv->variable->elements,
-				pv->sum_buffer[0].data, there);
+		CHOIR_TRY(add_squares(&l, pv->variable, pv->sum_buffer[0].data, there));
 		there += pv->chunks;
 	}
-	return status;
+	return run_list(&l);
 }
 
 choir_status chi_update_gate_fetch_squares(chi_pending_update *u, int d)
@@ -172,13 +202,14 @@ choir_status chi_update_gate_queue(chi_pending_update *u, int d)
 	double *verdict = gate->memory->memory;
 	void *ends = verdict + VERDICT;
 	double *squares = verdict + VERDICT + u->n, *to = squares;
+	squares_list l = { .stream = stream };
 	for (size_t i = 0; i < u->n; i++) {
 		const chi_pending_variable *pv = &u->pending[i];
 		if (pv->chunks > 0)
-			CHOIR_TRY(
-					run_squares(stream, pv->variable, pv->variable->elements, sum_on(pv, d), to));
+			CHOIR_TRY(add_squares(&l, pv->variable, sum_on(pv, d), to));
 		to += pv->chunks;
 	}
+	CHOIR_TRY(run_list(&l));
 	const choir_update_gate_attributes attributes =
 			u->gradients->table->gate_attributes(u->gradients->user);
 	const choir_buffer in[2] = { { squares, CHOIR_F64, { 1, { to - squares } } },

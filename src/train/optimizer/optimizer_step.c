@@ -391,19 +391,24 @@ static choir_status update_relaxed(update_calls *c, size_t offset, int64_t all, 
 	return CHOIR_OK;
 }
 
+static void set_part(update_calls *c, int64_t first, int64_t count, const void *gradient)
+{
+	const size_t offset = (size_t) first * chi_dtype_size(c->in[0].dtype);
+	for (size_t i = 0; i < c->n; i++) {
+		c->in[i].data = i + 1 < c->n ? c->memory[i] + offset
+									 : (void *) (uintptr_t) gradient; // nothing writes to it
+		c->in[i].shape.dim[0] = count;
+	}
+	c->out = c->in[0];
+}
+
 static choir_status update_part(
 		update_calls *c, int64_t first, int64_t count, const void *gradient)
 {
-	const size_t offset = (size_t) first * chi_dtype_size(c->in[0].dtype);
-	void *own = (void *) (uintptr_t) gradient; // nothing writes to it
 	if (c->relaxed)
-		return update_relaxed(c, offset, count, own);
-	for (size_t i = 0; i + 1 < c->n; i++) {
-		c->in[i].data = c->memory[i] + offset;
-		c->in[i].shape.dim[0] = count;
-	}
-	c->in[c->n - 1].data = own;
-	c->in[c->n - 1].shape.dim[0] = count;
+		return update_relaxed(c, (size_t) first * chi_dtype_size(c->in[0].dtype), count,
+				(void *) (uintptr_t) gradient);
+	set_part(c, first, count, gradient);
 	return call_kernel(c);
 }
 
@@ -422,6 +427,12 @@ static choir_status average(const update_calls *c, int64_t first, int64_t count)
 	return chi_kernel_run(c->stream, "sgd_update", 2, in, &out, &a);
 }
 
+static void take_chunk(update_calls *c, const chi_gradient_chunk *chunk)
+{
+	c->attributes.gradient_scale = chunk->factor;
+	c->attributes.gate = chunk->gate;
+}
+
 static choir_status slice(void *user, const void *of_update, size_t index, choir_variable *v,
 		int copy, const chi_gradient_chunk *chunk, chi_stream *stream)
 {
@@ -429,10 +440,44 @@ static choir_status slice(void *user, const void *of_update, size_t index, choir
 	if (chunk->count == 0)
 		return CHOIR_OK;
 	open_calls(&c, user, of_update, index, v, copy, stream);
-	c.attributes.gradient_scale = chunk->factor;
-	c.attributes.gate = chunk->gate;
+	take_chunk(&c, chunk);
 	CHOIR_TRY(update_part(&c, chunk->first, chunk->count, chunk->data));
 	return c.mean != NULL ? average(&c, chunk->first, chunk->count) : CHOIR_OK;
+}
+
+// Kernels that take lists get the calls of variables that follow each other. Averages, each of
+// another kernel, come after.
+static choir_status slices(void *user, const void *of_update, size_t n,
+		const chi_gradient_write w[], chi_stream *stream)
+{
+	enum { MAX_CALLS = 32 };
+	update_calls c[MAX_CALLS];
+	choir_kernel_call call[MAX_CALLS];
+	for (size_t i = 0, count; i < n; i += count) {
+		for (count = 0; i + count < n && count < MAX_CALLS; count++) {
+			const chi_gradient_write *next = &w[i + count];
+			update_calls *own = &c[count];
+			open_calls(own, user, of_update, next->index, next->variable, next->copy, stream);
+			if (own->kernel == NULL || own->kernel->run_all == NULL ||
+					own->kernel != c[0].kernel || next->chunk.count == 0)
+				break;
+			take_chunk(own, &next->chunk);
+			set_part(own, next->chunk.first, next->chunk.count, next->chunk.data);
+			call[count] = own->call;
+		}
+		if (count > 0)
+			CHOIR_TRY(c[0].kernel->run_all(call, count));
+		for (size_t k = 0; k < count; k++)
+			if (c[k].mean != NULL)
+				CHOIR_TRY(average(&c[k], w[i + k].chunk.first, w[i + k].chunk.count));
+		if (count == 0) {
+			const chi_gradient_write *own = &w[i];
+			CHOIR_TRY(slice(
+					user, of_update, own->index, own->variable, own->copy, &own->chunk, stream));
+			count = 1;
+		}
+	}
+	return CHOIR_OK;
 }
 
 static void fetch_row(
@@ -495,6 +540,7 @@ void chi_update_table(choir_optimizer *o)
 		// The kernel of averages would take the gate's factor for its own.
 		.gate_attributes = o->slots > o->kind->slots ? NULL : gate_attributes,
 		.chunk = slice,
+		.chunks = slices,
 		.rows = slice_rows,
 		.end = end };
 }

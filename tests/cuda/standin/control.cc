@@ -59,6 +59,8 @@ cudaError_t cudaSetDevice(int device)
 	start_locked();
 	if (device < 0 || device >= R().devices)
 		return leave(cudaErrorInvalidDevice);
+	if (R().fail_call == "cudaSetDevice" && injected("cudaSetDevice"))
+		return leave(R().fail_error);
 	current_device = device;
 	return leave(R().device[device].lost);
 }
@@ -77,6 +79,15 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
 	*value = attribute == cudaDevAttrMultiProcessorCount ? 4
 			: attribute == cudaDevAttrMaxThreadsPerBlock ? MOST_THREADS
 														 : 9;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *of, int device)
+{
+	BEGIN(cudaGetDeviceProperties);
+	if (device < 0 || device >= R().devices)
+		return leave(cudaErrorInvalidDevice);
+	*of = { "Stand-in MIG 1g.4gb", 9, 0, 4 };
 	return cudaSuccess;
 }
 
@@ -113,6 +124,12 @@ static const struct {
 	{ cudaErrorPeerAccessUnsupported, "cudaErrorPeerAccessUnsupported",
 			"peer access is not supported between these two devices" },
 	{ cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure" },
+	{ cudaErrorDevicesUnavailable, "cudaErrorDevicesUnavailable",
+			"CUDA-capable device(s) is/are busy or unavailable" },
+	{ cudaErrorDeviceUninitialized, "cudaErrorDeviceUninitialized", "invalid device context" },
+	{ cudaErrorContextIsDestroyed, "cudaErrorContextIsDestroyed", "context is destroyed" },
+	{ cudaErrorECCUncorrectable, "cudaErrorECCUncorrectable",
+			"uncorrectable ECC error encountered" },
 };
 
 const char *cudaGetErrorName(cudaError_t error)
@@ -174,10 +191,10 @@ void standin_forget_reports(void)
 	R().last_report.clear();
 }
 
-void standin_lose(int device)
+void standin_lose(int device, int error)
 {
 	lock_type lock(R().lock);
-	R().device[device].lost = cudaErrorIllegalAddress;
+	R().device[device].lost = (cudaError_t) error;
 	R().progress.notify_all();
 }
 
@@ -194,6 +211,18 @@ void standin_count(standin_counts *counts)
 {
 	lock_type lock(R().lock);
 	*counts = R().counts;
+}
+
+void standin_compare_launches(uint64_t *launches, uint64_t *equal)
+{
+	lock_type lock(R().lock);
+	std::vector<uint64_t> *l = R().launches;
+	*launches = l[0].size();
+	*equal = 0;
+	for (size_t i = 0; i < l[0].size() && i < l[1].size(); i++)
+		*equal += l[0][i] == l[1][i];
+	l[1].swap(l[0]);
+	l[0].clear();
 }
 
 void standin_take_memory(int device, long long bytes)

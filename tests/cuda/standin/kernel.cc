@@ -280,7 +280,7 @@ void *standin_dynamic_shared(void)
 }
 
 cudaError_t standin_launch(const cudaLaunchConfig_t *c, const void *address,
-		const std::vector<standin_reach> &reach, standin_closure *kernel)
+		const std::vector<standin_reach> &reach, standin_closure *kernel, uint64_t hash)
 {
 	std::shared_ptr<standin_closure> owned(kernel);
 	const dim3 grid = c->gridDim, block = c->blockDim;
@@ -300,6 +300,7 @@ cudaError_t standin_launch(const cudaLaunchConfig_t *c, const void *address,
 	}
 	if (error == cudaSuccess) {
 		R().counts.kernels++;
+		R().launches[0].push_back(hash ^ (uintptr_t) address ^ (uint64_t) grid.x << 40);
 		R().counts.blocks += (uint64_t) grid.x * grid.y * grid.z;
 		error = queue_work(lock, c->stream, name.c_str(), reach,
 				[=] { return run_grid(grid, block, shared, owned.get()); });

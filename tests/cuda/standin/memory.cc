@@ -189,6 +189,7 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
 	if (at == MAP_FAILED)
 		return leave(cudaErrorMemoryAllocation);
 	memset(at, 0xff, bytes);
+	R().counts.pinned++;
 	std::shared_ptr<block> b = std::make_shared<block>();
 	b->device = -1;
 	b->at = b->inside = (char *) at;

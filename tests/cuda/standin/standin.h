@@ -27,8 +27,8 @@ int standin_failed(void);
 unsigned standin_reports(void);
 const char *standin_last_report(void);
 void standin_forget_reports(void);
-// A device is lost: what is queued on it is not done, and every call says so.
-void standin_lose(int device);
+// A device is lost: what is queued on it is not done, and every call returns the error.
+void standin_lose(int device, int error);
 // The sticky error of a device goes; a GPU has no such call.
 void standin_revive(int device);
 // Another process takes or, if negative, gives back bytes of a device's memory.
@@ -42,9 +42,13 @@ typedef struct {
 	uint64_t host_waits; // Synchronize, and queries that were answered with ready
 	uint64_t queries; // those that were not
 	uint64_t allocations, frees, streams, events;
+	uint64_t pinned; // allocations of pinned memory
 	uint64_t pageable_stops; // copies to pageable memory, for which CUDA stops the host
 } standin_counts;
 void standin_count(standin_counts *counts);
+// Launches since the last call of this function, and those of them that are equal to the launch at
+// the same place before that call: the same kernel, grid and arguments.
+void standin_compare_launches(uint64_t *launches, uint64_t *equal);
 
 #ifdef __cplusplus
 }

@@ -151,6 +151,7 @@ struct runtime {
 	unsigned reports = 0;
 	std::string last_report;
 	standin_counts counts = {};
+	std::vector<uint64_t> launches[2]; // those of now and of before
 	// Injection
 	std::string fail_call;
 	unsigned fail_nth = 0;

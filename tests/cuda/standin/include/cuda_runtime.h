@@ -37,13 +37,17 @@ typedef enum cudaError {
 	cudaErrorMemoryAllocation = 2,
 	cudaErrorInvalidConfiguration = 9,
 	cudaErrorInsufficientDriver = 35,
+	cudaErrorDevicesUnavailable = 46,
 	cudaErrorNoDevice = 100,
 	cudaErrorInvalidDevice = 101,
+	cudaErrorDeviceUninitialized = 201,
+	cudaErrorECCUncorrectable = 214,
 	cudaErrorInvalidResourceHandle = 400,
 	cudaErrorNotReady = 600,
 	cudaErrorIllegalAddress = 700,
 	cudaErrorPeerAccessAlreadyEnabled = 704,
 	cudaErrorPeerAccessUnsupported = 217,
+	cudaErrorContextIsDestroyed = 709,
 	cudaErrorLaunchFailure = 719,
 	cudaErrorUnknown = 999
 } cudaError_t;
@@ -62,6 +66,11 @@ typedef enum cudaDeviceAttr {
 	cudaDevAttrComputeCapabilityMajor = 75,
 	cudaDevAttrComputeCapabilityMinor = 76
 } cudaDeviceAttr;
+
+typedef struct cudaDeviceProp {
+	char name[256];
+	int major, minor, multiProcessorCount;
+} cudaDeviceProp;
 
 enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
 enum { cudaEventDefault = 0, cudaEventDisableTiming = 2 };
@@ -99,6 +108,7 @@ cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *of, int device);
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all);
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
@@ -240,7 +250,14 @@ struct standin_closure {
 };
 
 cudaError_t standin_launch(const cudaLaunchConfig_t *config, const void *address,
-		const std::vector<standin_reach> &reach, standin_closure *kernel);
+		const std::vector<standin_reach> &reach, standin_closure *kernel, uint64_t hash);
+
+template <class P> inline void standin_hash(uint64_t *hash, const P &p)
+{
+	const unsigned char *bytes = (const unsigned char *) &p;
+	for (size_t i = 0; i < sizeof p; i++)
+		*hash = (*hash ^ bytes[i]) * 1099511628211u;
+}
 
 template <class... P, class... A>
 inline cudaError_t cudaLaunchKernelEx(
@@ -261,6 +278,8 @@ inline cudaError_t cudaLaunchKernelEx(
 	closure *c =
 			new closure(kernel, std::tuple<std::decay_t<P>...>(std::forward<A>(arguments)...));
 	std::vector<standin_reach> reach;
+	uint64_t hash = 1469598103934665603u;
 	std::apply([&](auto &...p) { (standin_look(reach, p), ...); }, c->arguments);
-	return standin_launch(config, (const void *) kernel, reach, c);
+	std::apply([&](auto &...p) { (standin_hash(&hash, p), ...); }, c->arguments);
+	return standin_launch(config, (const void *) kernel, reach, c, hash);
 }

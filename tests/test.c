@@ -1,8 +1,10 @@
 // The tests of a program, in the order in which its constructors ran: that of the file.
 #include "test.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { CAPACITY = 128 };
 
@@ -11,8 +13,15 @@ static size_t n_tests;
 static CMFixtureFunction group_setup, group_teardown;
 static void (*before)(void);
 
-void tests_add(struct CMUnitTest test)
+static bool is_running(const char *program)
 {
+	return program == NULL || strcmp(program, program_invocation_short_name) == 0;
+}
+
+void tests_add(const char *program, struct CMUnitTest test)
+{
+	if (!is_running(program))
+		return;
 	if (n_tests == CAPACITY) {
 		fprintf(stderr, "%s: more than %d tests in one program\n", test.name, CAPACITY);
 		abort();
@@ -20,19 +29,27 @@ void tests_add(struct CMUnitTest test)
 	tests[n_tests++] = test;
 }
 
-void tests_group(CMFixtureFunction setup, CMFixtureFunction teardown)
+void tests_group(const char *program, CMFixtureFunction setup, CMFixtureFunction teardown)
 {
+	if (!is_running(program))
+		return;
 	group_setup = setup;
 	group_teardown = teardown;
 }
 
-void tests_before(void (*function)(void))
+void tests_before(const char *program, void (*function)(void))
 {
-	before = function;
+	if (is_running(program))
+		before = function;
 }
 
 int tests_run(void)
 {
+	if (n_tests == 0) {
+		fprintf(stderr, "%s: found no test of this name; needed: test_ROOM_NAME\n",
+				program_invocation_short_name);
+		return 1;
+	}
 	if (before)
 		before();
 	return _cmocka_run_group_tests("tests", tests, n_tests, group_setup, group_teardown);

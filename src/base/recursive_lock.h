@@ -1,14 +1,17 @@
-// A lock that may be held for long, and while the program's code runs.
+// A recursive lock with a deadline, for one thread or for several that only read. It may be held
+// for long, and while the program's code runs.
 #pragma once
 
 #include "base/atomic.h"
 
 typedef struct {
-	chi_gate gate; // word: 1 while held
-	chi_atomic64 owner; // the thread's unique address; 0: free
+	chi_gate gate; // word: readers, above two flags (recursive_lock.c)
+	chi_atomic64 owner; // the thread's unique address; 0: none
 	int depth;
 } chi_recursive_lock;
 
-// False: the deadline has passed.
+// False: the deadline (chi_clock_deadline) has passed.
 bool chi_recursive_lock_enter(chi_recursive_lock *g, double deadline);
-void chi_recursive_lock_leave(chi_recursive_lock *g);
+// Readers exclude writers, but not each other. They do not nest, except within enter.
+bool chi_recursive_lock_enter_to_read(chi_recursive_lock *g, double deadline);
+void chi_recursive_lock_leave(chi_recursive_lock *g); // either

@@ -85,7 +85,7 @@ choir_status chi_variable_gather_rows(
 	choir_variable *v = table->source->owner;
 	const int copy = copy_of(v, table->source);
 	void *memory = v->copy[copy].buffer->memory;
-	CHOIR_TRY(chi_variable_enter(v));
+	CHOIR_TRY(chi_variable_enter_to_read(v));
 	choir_status status = chi_variable_check_defined(v, copy, out->frame);
 	if (status == CHOIR_OK)
 		status = v->concurrency == CHI_LOCK_FREE ? take_relaxed(v, memory, indices, out)

@@ -241,10 +241,9 @@ choir_status chi_variable_check_defined(choir_variable *v, int copy, choir_frame
 			v->parent != NULL ? v->parent->name : v->name);
 }
 
-choir_status chi_variable_enter(choir_variable *v)
+choir_status chi_variable_lock(choir_variable *v, bool lock(chi_recursive_lock *, double))
 {
-	if (v->concurrency != CHI_LOCKED ||
-			chi_recursive_lock_enter(v->lock, chi_clock_deadline(v->timeout)))
+	if (v->concurrency != CHI_LOCKED || lock(v->lock, chi_clock_deadline(v->timeout)))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_TIMEOUT, "variable \"%s\": another worker has been using it for %g s",
 			v->name, v->timeout);
@@ -291,7 +290,7 @@ choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f)
 	if (v->shards > 0)
 		return chi_shards_view(v, f);
 	const chi_copy *c = &v->copy[copy];
-	if (chi_variable_enter(v) != CHOIR_OK) {
+	if (chi_variable_enter_to_read(v) != CHOIR_OK) {
 		chi_frame_record_error(f);
 		return NULL;
 	}
@@ -521,7 +520,7 @@ choir_status chi_variable_to_host(choir_variable *v, int copy, void *to)
 	if (v->shards > 0)
 		return chi_shards_to_host(v, to);
 	const chi_copy *c = &v->copy[copy];
-	CHOIR_TRY(chi_variable_enter(v));
+	CHOIR_TRY(chi_variable_enter_to_read(v));
 	const choir_status status = exchange(v, to, c->buffer->memory, c->device);
 	chi_variable_leave(v);
 	return status;

@@ -91,7 +91,16 @@ choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);
 
 // Reads and writes are between these, which exclude other workers if v is LOCKED. They nest for v
 // and colocated variables. CHOIR_TIMEOUT names v.
-choir_status chi_variable_enter(choir_variable *v);
+choir_status chi_variable_lock(choir_variable *v, bool lock(chi_recursive_lock *, double));
+static inline choir_status chi_variable_enter(choir_variable *v)
+{
+	return chi_variable_lock(v, chi_recursive_lock_enter);
+}
+// Other workers may read at the same time. Nothing nests in it.
+static inline choir_status chi_variable_enter_to_read(choir_variable *v)
+{
+	return chi_variable_lock(v, chi_recursive_lock_enter_to_read);
+}
 void chi_variable_leave(choir_variable *v);
 
 // A write to v changes t or makes it stale: t reads v, its shards or its parent, or shares its

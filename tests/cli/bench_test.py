@@ -1,6 +1,6 @@
 """The benchmarks run and say what they promise; how fast is no matter here."""
 
-from command import Case, main, not_in_every_suite, only_in_the_release
+from command import Case, main, only_in_the_release
 
 
 class Bench(Case):
@@ -58,7 +58,6 @@ class Bench(Case):
             self.assertAlmostEqual(line["examples_per_s"], 1e3 * batch / line["step_ms_median"], delta=1)
             self.assertTrue(0 <= line["loss"] < most)
 
-    @not_in_every_suite
     def test_kernels(self):
         peak, *lines = self.events("bench", "kernels", "--seconds", "0.001")
         self.assertGreaterEqual(peak["peak_gflops"], 0)
@@ -95,7 +94,6 @@ class Bench(Case):
         few = self.events("bench", "kernels", "--seconds", "0.001", "--only", "softmax")
         self.assertEqual([line["operation"] for line in few[1:]], ["log_softmax"] * 2)
 
-    @not_in_every_suite
     def test_all_reduce(self):
         for more in ((), ("--replicas", "3", "--devices", "cpu:0,cpu:1"),
                      ("--operations", "reduce_to_one_device")):

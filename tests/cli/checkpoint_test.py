@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from command import COMMAND, Case, command_for, main, not_in_every_suite
+from command import COMMAND, Case, command_for, main, threads
 
 MLP = ("--data", "digits:600", "--batch", "32", "--epochs", "3", "--model", "mlp", "--widths", "24",
        "--replicas", "4", "--json")
@@ -24,6 +24,7 @@ class Checkpoint(Case):
         self.assertEqual(last["event"], "end")
         return last["weights"], last["loss"], last["test_accuracy"]
 
+    @threads
     def test_checkpoints_change_nothing(self):
         whole = self.end()
         self.assertEqual(self.end("--checkpoint", "all", "--checkpoint-every", "4", "--keep", "2"), whole)
@@ -60,6 +61,7 @@ class Checkpoint(Case):
             out, error = running.communicate(timeout=100)
         return running.returncode, (begun + out).decode(), error.decode()
 
+    @threads
     def test_stopped_at_random_moments(self):
         long = ("--epochs", "8", "--patience", "7")
         whole = self.end(*long)
@@ -155,7 +157,6 @@ class Checkpoint(Case):
         last = json.loads(lines[-1 - len(kept)])
         self.assertEqual((last["weights"], last["loss"], last["test_accuracy"]), self.end())
 
-    @not_in_every_suite
     def test_patience_goes_on(self):
         """Started again behind each epoch it ends as one that never stopped, with the same best weights."""
         early = ("--rate", "0.05", "--patience", "2")

@@ -6,7 +6,7 @@ import struct
 import sys
 import zipfile
 
-from command import Case, SOURCE, main, not_in_every_suite
+from command import Case, SOURCE, main
 
 sys.path.insert(0, SOURCE + "/tests/data/source/tfrecord")
 import tfrecord
@@ -63,7 +63,6 @@ def write_cifar(folder, files):
         (folder / name).write_bytes(out.getvalue())
 
 
-@not_in_every_suite
 class Columns(Case):
     def test_records_are_learned(self):
         write_records(self.folder, "f.tfrecord", range(120))

@@ -19,8 +19,18 @@ COMMAND, SOURCE, EXAMPLES, FAR = (os.path.abspath(path) for path in sys.argv[1:5
 SANITIZER = os.environ.get("CHOIR_TEST_SANITIZE", "")
 RELEASE = os.environ.get("CHOIR_TEST_BUILD", "Release") == "Release" and not SANITIZER
 only_in_the_release = unittest.skipUnless(RELEASE, "long, and made of steps that others test")
-not_in_every_suite = unittest.skipUnless(RELEASE or SANITIZER == "address",
-                                         "long, and about what one thread does")
+
+
+def threads(test):
+    """Marks a test in which threads of the command work beside each other. The thread sanitizer runs no other."""
+    test.has_threads = True
+    return test
+
+
+def some_of(*cases):
+    """All in the release, whose bits they compare; the first two where a sanitizer looks at the same code."""
+    return cases if RELEASE else cases[:2]
+
 
 # A small training: seconds, also under a sanitizer.
 SMALL = ("--data", "digits:500", "--batch", "32", "--epochs", "2")
@@ -40,6 +50,8 @@ def holds(text, fact):
 
 class Case(unittest.TestCase):
     def setUp(self):
+        if SANITIZER == "thread" and not hasattr(getattr(self, self._testMethodName), "has_threads"):
+            self.skipTest("no threads")
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)

@@ -10,7 +10,7 @@ import shutil
 import struct
 import subprocess
 
-from command import SMALL, Case, idx, main, not_in_every_suite, read_safetensors, write_examples, write_safetensors
+from command import SMALL, Case, idx, main, read_safetensors, write_examples, write_safetensors
 
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
 COMPILERS = (("gcc", "-std=c11", "-x", "c"), ("clang", "-std=c11", "-x", "c"), ("clang-14", "-x", "c"),
@@ -25,7 +25,6 @@ def compilers():
     return [c for c in COMPILERS if shutil.which(c[0])]
 
 
-@not_in_every_suite
 class Export(Case):
     def setUp(self):
         super().setUp()

@@ -6,7 +6,7 @@ import io
 import struct
 import zlib
 
-from command import Case, forge, main, not_in_every_suite
+from command import Case, forge, main
 
 SIDE = 8
 TRAIN = ("train", "--data", "images:set", "--image-size", SIDE, "--model", "cnn", "--widths", "4,4,8",
@@ -101,7 +101,6 @@ class Images(Case):
         self.assertIn("set/up/21.jpg", run.stderr)
         self.assertIn("32 examples to train and 8 to test", run.stdout)
 
-    @not_in_every_suite
     def test_residual_nets_learn_images(self):
         for more in ("--width", "4"), ("--width", "4", "--image-size", "65"):
             run = self.succeed("train", "--data", "images:set", "--image-size", "16", *more, "--batch", "16",

@@ -7,7 +7,7 @@ import resource
 import struct
 import subprocess
 
-from command import Case, SMALL, main, not_in_every_suite, read_safetensors, write_examples
+from command import Case, SMALL, main, read_safetensors, write_examples
 
 MLP = (*SMALL, "--model", "mlp", "--widths", "24,12")
 
@@ -16,7 +16,6 @@ def limit_file_size():
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
 
 
-@not_in_every_suite
 class Predict(Case):
     def train(self, *arguments):
         return self.events("train", *arguments, "--save", "w.safetensors")[-1]

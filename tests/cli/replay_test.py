@@ -6,13 +6,12 @@ import random
 import re
 import shutil
 
-from command import Case, forge, main, not_in_every_suite
+from command import Case, forge, main
 
 MLP = ("--data", "digits:600", "--batch", "32", "--epochs", "3", "--model", "mlp", "--widths", "24",
        "--replicas", "4")
 
 
-@not_in_every_suite
 class Replay(Case):
     def train(self, directory, *arguments):
         self.succeed("train", *arguments, "--checkpoint", directory, "--checkpoint-every", "6",

@@ -6,7 +6,7 @@ import pathlib
 import re
 from random import Random
 
-from command import Case, main, not_in_every_suite
+from command import Case, main
 
 
 def flowers(folder, rows=120, name="flowers.csv"):
@@ -21,7 +21,6 @@ def flowers(folder, rows=120, name="flowers.csv"):
     return "csv:" + name
 
 
-@not_in_every_suite
 class Table(Case):
     def test_a_table_is_learned(self):
         data = flowers(self.folder)

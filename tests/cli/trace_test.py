@@ -3,7 +3,7 @@
 import importlib.util
 import json
 
-from command import SMALL, SOURCE, Case, main
+from command import SMALL, SOURCE, Case, main, threads
 
 MLP = (*SMALL, "--model", "mlp", "--widths", "24", "--replicas", "2", "--devices", "cpu:0,cpu:1")
 CATEGORIES = ("compute", "wait", "reduce", "update", "input", "checkpoint", "other")
@@ -35,6 +35,7 @@ class Trace(Case):
         self.assertAlmostEqual(sum(o["seconds"] for o in operations),
                                sum(t["compute"] for t in tracks[1:]), delta=1e-6 * event["seconds"])
 
+    @threads
     def test_trace(self):
         *_, traced, end = self.events("train", *MLP, "--trace", "t.json", "--save", "m.safetensors")
         self.assertEqual(end["event"], "end")
@@ -54,6 +55,7 @@ class Trace(Case):
         runs = [e for e in trace if e["ph"] == "X" and e["name"] == "run"]
         self.assertEqual(len(runs), traced["steps"])
 
+    @threads
     def test_the_weights_are_the_same(self):
         plain = self.events("train", *MLP)[-1]["weights"]
         traced = self.events("train", *MLP, "--trace", "t.json", "--log", "log")[-1]["weights"]

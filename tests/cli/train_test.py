@@ -3,8 +3,9 @@ on."""
 
 import re
 
-from command import SMALL, Case, main, not_in_every_suite
+from command import RELEASE, SMALL, Case, main, only_in_the_release, some_of, threads
 
+LEARNABLE = ("--data", "digits:2500", "--batch", "25", "--epochs", "8", "--rate", "0.003")
 MLP = (*SMALL, "--model", "mlp", "--widths", "24")
 CNN = (*SMALL, "--model", "cnn", "--widths", "3,4,8")
 
@@ -16,7 +17,7 @@ class Train(Case):
         self.assertRegex(end["weights"], r"^[0-9a-f]{16}$")
         return end["weights"]
 
-    @not_in_every_suite
+    @only_in_the_release
     def test_drawn_digits_are_learnt(self):
         start, *epochs, end = self.events("train", "--data", "digits:2500", "--model", "mlp", "--widths",
                                           "64", "--batch", "50", "--epochs", "6", "--rate", "0.003",
@@ -64,18 +65,18 @@ class Train(Case):
         self.assertRegex(lines[-1], r"^weights [0-9a-f]{16}$")
         self.assertFalse(any("\r" in line or "\033" in line for line in lines))
 
+    @threads
     def test_the_same_weights_whatever_carries_the_replicas(self):
         for model in (MLP, CNN):
             one = self.weights(*model, "--replicas", "4", "--devices", "cpu:0")
-            for devices in ("cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3",
-                            "far:0,far:1", "cpu:0,far:0,far:1"):
+            for devices in some_of("cpu:0,far:0,far:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1", "far:0,far:1",
+                                   "cpu:0,cpu:1,cpu:2,cpu:3"):
                 self.assertEqual(self.weights(*model, "--replicas", "4", "--devices", devices), one,
                                  devices)
             self.assertEqual(self.weights(*model, "--replicas", "4"), one)
             self.assertEqual(self.weights(*model, "--replicas", "4",
                                           env={"CHOIR_DEVICES": "cpu:1,cpu:0,cpu:2"}), one)
 
-    @not_in_every_suite
     def test_strategies_that_compute_the_same(self):
         base = self.weights(*MLP, "--replicas", "3", "--devices", "cpu:0,cpu:1")
         for other in (("central_storage",), ("central_storage", "--parameter-devices", "far:0"),
@@ -85,6 +86,7 @@ class Train(Case):
         one = self.weights(*MLP, "--replicas", "1")
         self.assertEqual(self.weights(*MLP, "--strategy", "one_device"), one)
 
+    @threads
     def test_cosine_over_workers(self):
         # Of 33 examples each of 4 workers has 8 or 9, a batch: 4 updates an epoch, not 2.
         _, *epochs, _ = self.events("train", "--model", "mlp", "--widths", "8", "--data", "digits:40",
@@ -93,15 +95,15 @@ class Train(Case):
                                     "--devices", "cpu:0")
         self.assertNotAlmostEqual(epochs[2]["loss"], epochs[3]["loss"], places=3)
 
+    @threads
     def test_workers_of_a_parameter_server(self):
         for more in ((), ("--lock-free",)):
             start, *_, end = self.events(
-                "train", "--data", "digits:2500", "--model", "mlp", "--widths", "64", "--batch", "25",
-                "--epochs", "8", "--rate", "0.003", "--strategy", "parameter_server", "--workers", "4",
+                "train", *(LEARNABLE if RELEASE else SMALL), "--model", "mlp", "--widths", "64", "--strategy", "parameter_server", "--workers", "4",
                 "--devices", "cpu:0,cpu:1", *more)
             self.assertEqual((start["strategy"], start["workers"], start["replicas"]),
                              ("parameter_server", 4, 1))
-            self.assertGreater(end["test_accuracy"], 0.85)
+            self.assertGreater(end["test_accuracy"], 0.85 if RELEASE else 0)
 
     def test_strategies_that_cannot_be(self):
         self.fail_with(1, 'strategy "central": is unknown; known: ', "train", *MLP, "--strategy",
@@ -121,14 +123,14 @@ class Train(Case):
         self.assertEqual(split["text"].splitlines(), lines[at:at + 4])
         self.assertEqual((split["auto_shard"], split["fell_back"]), ("data", 0))
 
-    @not_in_every_suite
+    @only_in_the_release
     def test_numbers_of_replicas_that_do_not_divide(self):
         for replicas in ("6", "7"):
             one = self.weights(*MLP, "--replicas", replicas, "--devices", "cpu:0")
             for devices in ("cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4"):
                 self.assertEqual(self.weights(*MLP, "--replicas", replicas, "--devices", devices), one)
 
-    @not_in_every_suite
+    @only_in_the_release
     def test_what_the_weights_do_depend_on(self):
         base = self.weights(*MLP)
         self.assertEqual(self.weights(*MLP), base)
@@ -143,7 +145,6 @@ class Train(Case):
         for loss in losses:
             self.assertAlmostEqual(loss, losses[0], delta=1e-5)
 
-    @not_in_every_suite
     def test_more_replicas_than_examples(self):
         *_, end = self.events("train", *MLP, "--replicas", "7", "--batch", "5", "--epochs", "1")
         self.assertLess(end["loss"], 3)

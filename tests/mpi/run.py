@@ -278,6 +278,14 @@ def train():
     said = trained(2, *large, CHOIR_OVERLAP="on")
     need(known(said) == known(trained(0, *large)), "beside the backward pass", said)
     need("exchanged during the backward pass; " in said, "what it costs", said)
+    if MPI == MPIS[-1]:  # no MPI changes that: the same exchanges of the same library
+        stops_and_traces()
+        command()
+        refused_options()
+
+
+def stops_and_traces():
+    """What the command does beside a training, on several workers as on one."""
     early = ("--data", "digits:600", "--epochs", "12", "--rate", "0.05", "--patience", "1")
     said, one = trained(2, *early), trained(0, *early)
     need(known(said) == known(one) and said.count("/12  loss ") == one.count("/12  loss ") < 12, f"it stops as {one}", said)
@@ -318,9 +326,6 @@ def train():
               "all-reduce", "--operations", "ring")
     must_fail("another strategy", 2, ["--strategy ", "several processes"], CHOIR, "train", "--data", "digits",
               "--strategy", "central_storage")
-    command()
-    if MPI == MPIS[-1]:  # no MPI changes that
-        refused_options()
 
 
 def command():

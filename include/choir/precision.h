@@ -1,7 +1,8 @@
-// Mixed precision, as in Keras' policies and PyTorch's autocast. Products, convolutions, attention,
-// recurrent layers and the operations between them run in f16 or bf16 (choir_precision_rules).
-// They add in f32 and round each result once, to nearest, ties to even. Variables, their
-// gradients, optimizers, softmax, losses, sums and the statistics of norms stay f32.
+// Mixed precision, as in Keras' policies and PyTorch's autocast. Products, convolutions,
+// attention, recurrent layers and the operations between them run in f16 or bf16
+// (choir_precision_rules). They add in f32 and round each result once, to nearest, ties to even.
+// Variables, their gradients, optimizers, softmax, losses, sums and the statistics of norms stay
+// f32.
 //
 // A strategy has one precision for all of its replicas (choir_strategy_options). A layer
 // (choir_layer_set_precision) and a part of a step may have their own.
@@ -12,6 +13,7 @@
 
 CHOIR_C_BEGIN
 
+// Of operations.
 typedef enum {
 	CHOIR_PRECISION_DEFAULT, // a strategy: f32; a layer: the precision of the frame
 	CHOIR_PRECISION_F32,
@@ -43,6 +45,7 @@ typedef enum {
 	CHOIR_PRECISION_PROMOTE
 } choir_precision_rule;
 
+// The rule of one operation.
 typedef struct {
 	const char *operation; // its name in extend/kernel_table.h
 	choir_precision_rule rule;

@@ -12,7 +12,7 @@ enum {
 	CLASSES = 8 + 55 * 8,
 	WORDS = CLASSES / 64 + 1,
 	LARGE = 16 << 10, // smallest that takes a part
-	LEAST_REST = 4 << 10, // that is worth a part
+	MIN_REST = 4 << 10, // that is worth a part
 	HEADS = 64
 };
 
@@ -92,7 +92,7 @@ bool chi_buffer_fits(const chi_buffer *b, size_t bytes)
 	if (b->foreign || bytes > SIZE_MAX / 4)
 		return false;
 	class_of(bytes, &size);
-	return size <= b->bytes && b->bytes - size < LEAST_REST;
+	return size <= b->bytes && b->bytes - size < MIN_REST;
 }
 
 // Needs the pool's lock.
@@ -178,7 +178,7 @@ static void give(pool *p, chi_buffer *b)
 // False: no memory for a header.
 static bool split(pool *p, chi_buffer *b, size_t size)
 {
-	if (b->bytes - size < LEAST_REST)
+	if (b->bytes - size < MIN_REST)
 		return true;
 	chi_buffer *rest = pop_header(p);
 	if (!rest)
@@ -202,10 +202,10 @@ static chi_buffer *find_free(const pool *p, size_t class, size_t size)
 {
 	if (p->free[class] || size < LARGE)
 		return p->free[class];
-	uint64_t least = UINT64_MAX << class % 64;
-	for (size_t word = class / 64; word < WORDS; word++, least = UINT64_MAX)
-		if (p->filled[word] & least)
-			return p->free[word * 64 + (size_t) __builtin_ctzll(p->filled[word] & least)];
+	uint64_t mask = UINT64_MAX << class % 64;
+	for (size_t word = class / 64; word < WORDS; word++, mask = UINT64_MAX)
+		if (p->filled[word] & mask)
+			return p->free[word * 64 + (size_t) __builtin_ctzll(p->filled[word] & mask)];
 	return NULL;
 }
 

@@ -18,7 +18,7 @@ typedef struct {
 	const choir_kernel_call *call;
 	const chi_half_loops *half;
 	const chi_recurrent_loops *loops;
-	chi_dnn *product;
+	chi_dnn *gemm;
 	int64_t n, t, h;
 	int64_t gates, row; // elements of a time step
 	float *sums; // [n, gates] or [n, h], of the product
@@ -97,11 +97,11 @@ size_t chi_dnn_recurrence_scratch(const choir_kernel_call *call)
 	return chi_dnn_find(&p, &d) == CHOIR_OK ? lay_out(&l, &empty) + chi_dnn_scratch(d) : 0;
 }
 
-static choir_status open(layer *l, const choir_kernel_call *call)
+static choir_status prepare(layer *l, const choir_kernel_call *call)
 {
 	const chi_dnn_problem p = problem_of(call);
 	lay_out(l, call);
-	return chi_dnn_find(&p, &l->product);
+	return chi_dnn_find(&p, &l->gemm);
 }
 
 // sums = narrow times the weights, or their transpose.
@@ -110,7 +110,7 @@ static choir_status multiply(const layer *l)
 	const chi_dnn_operands o = {
 		.a = l->narrow, .b = l->call->in[1].data, .out = l->sums, .scratch = l->pad
 	};
-	return chi_dnn_run(l->product, &o);
+	return chi_dnn_run(l->gemm, &o);
 }
 
 static void *at(const layer *l, const void *rows, int64_t width, int64_t i, int64_t k)
@@ -144,7 +144,7 @@ choir_status chi_dnn_lstm(const choir_kernel_call *call)
 {
 	const choir_buffer *in = call->in;
 	layer l;
-	CHOIR_TRY(open(&l, call));
+	CHOIR_TRY(prepare(&l, call));
 	widen(&l, l.state, &in[2], 0, l.n * l.h);
 	l.half->narrow(l.narrow, l.state, l.n * l.h);
 	widen(&l, l.cell, &in[3], 0, l.n * l.h);
@@ -166,7 +166,7 @@ choir_status chi_dnn_gru(const choir_kernel_call *call)
 {
 	const choir_buffer *in = call->in;
 	layer l;
-	CHOIR_TRY(open(&l, call));
+	CHOIR_TRY(prepare(&l, call));
 	float *gates = l.wide + l.row;
 	widen(&l, l.state, &in[3], 0, l.n * l.h);
 	l.half->narrow(l.narrow, l.state, l.n * l.h);
@@ -201,7 +201,7 @@ static float *widen_row(const layer *l, int64_t part, int64_t i, int64_t k)
 	return before;
 }
 
-static void open_gradients(layer *l)
+static void clear_gradients(layer *l)
 {
 	memset(l->state, 0, (size_t) (l->n * l->h) * sizeof *l->state);
 	memset(l->cell, 0, (size_t) (l->n * l->h) * sizeof *l->cell);
@@ -210,11 +210,11 @@ static void open_gradients(layer *l)
 choir_status chi_dnn_lstm_gradient(const choir_kernel_call *call)
 {
 	layer l;
-	CHOIR_TRY(open(&l, call));
+	CHOIR_TRY(prepare(&l, call));
 	const int64_t states = l.n * l.h, gates = l.n * l.t * l.gates;
 	float *dz = l.wide + l.row + 2 * l.h;
 	uint16_t *out = call->out->data;
-	open_gradients(&l);
+	clear_gradients(&l);
 	for (int64_t k = l.t - 1; k >= 0; k--) {
 		for (int64_t i = 0; i < l.n; i++) {
 			const float *before = widen_row(&l, 2, i, k);
@@ -234,11 +234,11 @@ choir_status chi_dnn_lstm_gradient(const choir_kernel_call *call)
 choir_status chi_dnn_gru_gradient(const choir_kernel_call *call)
 {
 	layer l;
-	CHOIR_TRY(open(&l, call));
+	CHOIR_TRY(prepare(&l, call));
 	const int64_t gates = l.n * l.t * l.gates;
 	float *da = l.wide + l.row + 2 * l.h, *dq = da + l.gates;
 	uint16_t *out = call->out->data;
-	open_gradients(&l);
+	clear_gradients(&l);
 	for (int64_t k = l.t - 1; k >= 0; k--) {
 		for (int64_t i = 0; i < l.n; i++) {
 			const float *before = widen_row(&l, 1, i, k);

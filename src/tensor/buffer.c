@@ -1,18 +1,28 @@
-// One pool per device, never freed. Sizes are rounded up to classes, eight per power of two. Freed
-// buffers stay in the list of their class.
+// One pool per device, never freed: a two-level segregated fit (TLSF; Masmano et al. 2004). Sizes
+// are rounded up to classes, eight per power of two. A large buffer may take a part of a larger
+// free one, and a freed part joins its free neighbours. So gradients use the memory of freed
+// activations, and repeated steps allocate nothing.
 #include "tensor/buffer.h"
 
 #include "base/alloc.h"
 #include "base/lock.h"
 
-enum { SMALL = 512, CLASSES = 8 + 55 * 8, HEADS = 64 };
+enum {
+	SMALL = 512, // up to here multiples of 64 bytes
+	CLASSES = 8 + 55 * 8,
+	WORDS = CLASSES / 64 + 1,
+	LARGE = 16 << 10, // smallest that takes a part
+	MIN_REST = 4 << 10, // that is worth a part
+	HEADS = 64
+};
 
 typedef struct chi_pool {
 	choir_device *device;
 	struct chi_pool *next;
 	chi_mutex mutex;
 	size_t in_use, peak;
-	chi_buffer *free[CLASSES];
+	chi_buffer *free[CLASSES]; // by the largest class that fits into it
+	uint64_t filled[WORDS]; // bit i: free[i] is not empty
 	chi_buffer *quarantined;
 	chi_buffer *headers;
 } pool;
@@ -75,13 +85,14 @@ static size_t class_of(size_t bytes, size_t *size)
 	return 8 + (power - 9) * 8 + index;
 }
 
+// As chi_buffer_new would return.
 bool chi_buffer_fits(const chi_buffer *b, size_t bytes)
 {
 	size_t size;
 	if (b->foreign || bytes > SIZE_MAX / 4)
 		return false;
 	class_of(bytes, &size);
-	return size == b->bytes;
+	return size <= b->bytes && b->bytes - size < MIN_REST;
 }
 
 // Needs the pool's lock.
@@ -92,34 +103,160 @@ static void count(pool *p, size_t bytes)
 		p->peak = p->in_use;
 }
 
-// When the quarantine is over. Needs the pool's lock.
+// The functions on free buffers need the pool's lock.
+static size_t list_of(const chi_buffer *b)
+{
+	size_t size;
+	const size_t class = class_of(b->bytes, &size);
+	return size > b->bytes ? class - 1 : class;
+}
+
+static void add_free(pool *p, chi_buffer *b)
+{
+	const size_t list = list_of(b);
+	b->free = true;
+	b->previous = NULL;
+	b->next = p->free[list];
+	if (b->next)
+		b->next->previous = b;
+	p->free[list] = b;
+	p->filled[list / 64] |= (uint64_t) 1 << list % 64;
+}
+
+static void remove_free(pool *p, chi_buffer *b)
+{
+	const size_t list = list_of(b);
+	b->free = false;
+	if (b->next)
+		b->next->previous = b->previous;
+	if (b->previous)
+		b->previous->next = b->next;
+	else if (!(p->free[list] = b->next))
+		p->filled[list / 64] &= ~((uint64_t) 1 << list % 64);
+}
+
+static void push_header(pool *p, chi_buffer *b)
+{
+	b->next = p->headers;
+	p->headers = b;
+}
+
+static chi_buffer *pop_header(pool *p)
+{
+	chi_buffer *b = p->headers;
+	if (!b)
+		return chi_alloc(sizeof(*b));
+	p->headers = b->next;
+	return b;
+}
+
+// b takes over its neighbour.
+static void join_after(pool *p, chi_buffer *b)
+{
+	chi_buffer *gone = b->after;
+	b->bytes += gone->bytes;
+	b->after = gone->after;
+	if (b->after)
+		b->after->before = b;
+	push_header(p, gone);
+}
+
+static void give(pool *p, chi_buffer *b)
+{
+	if (b->after && b->after->free) {
+		remove_free(p, b->after);
+		join_after(p, b);
+	}
+	if (b->before && b->before->free) {
+		b = b->before;
+		remove_free(p, b);
+		join_after(p, b);
+	}
+	add_free(p, b);
+}
+
+// False: no memory for a header.
+static bool split(pool *p, chi_buffer *b, size_t size)
+{
+	if (b->bytes - size < MIN_REST)
+		return true;
+	chi_buffer *rest = pop_header(p);
+	if (!rest)
+		return false;
+	*rest = (chi_buffer){ .device = b->device,
+		.memory = (char *) b->memory + size,
+		.bytes = b->bytes - size,
+		.pool = p,
+		.before = b,
+		.after = b->after };
+	if (rest->after)
+		rest->after->before = rest;
+	b->after = rest;
+	b->bytes = size;
+	add_free(p, rest);
+	return true;
+}
+
+// NULL: none.
+static chi_buffer *find_free(const pool *p, size_t class, size_t size)
+{
+	if (p->free[class] || size < LARGE)
+		return p->free[class];
+	uint64_t mask = UINT64_MAX << class % 64;
+	for (size_t word = class / 64; word < WORDS; word++, mask = UINT64_MAX)
+		if (p->filled[word] & mask)
+			return p->free[word * 64 + (size_t) __builtin_ctzll(p->filled[word] & mask)];
+	return NULL;
+}
+
+// *out NULL: none.
+static choir_status take(pool *p, size_t class, size_t size, chi_buffer **out)
+{
+	chi_buffer *b = *out = find_free(p, class, size);
+	if (!b)
+		return CHOIR_OK;
+	remove_free(p, b);
+	if (!split(p, b, size)) {
+		add_free(p, b);
+		return CHOIR_NO_MEMORY;
+	}
+	count(p, b->bytes);
+	return CHOIR_OK;
+}
+
+// When the quarantine is over.
 static void take_quarantined(pool *p)
 {
 	if (!p->quarantined || chi_device_is_quarantined(p->device))
 		return;
 	while (p->quarantined) {
-		size_t size;
-		chi_buffer *b = p->quarantined, **list = &p->free[class_of(b->bytes, &size)];
+		chi_buffer *b = p->quarantined;
 		p->quarantined = b->next;
-		b->next = *list;
-		*list = b;
+		give(p, b);
 	}
 }
 
+// Those that are not parts, and the headers.
 static chi_buffer *take_all(pool *p)
 {
 	chi_buffer *all = NULL;
 
 	chi_mutex_lock(&p->mutex);
 	take_quarantined(p);
-	for (size_t i = 0; i <= CLASSES; i++) {
-		chi_buffer **list = i < CLASSES ? &p->free[i] : &p->headers;
-		while (*list) {
-			chi_buffer *b = *list;
-			*list = b->next;
-			b->next = all;
-			all = b;
+	for (size_t i = 0; i < CLASSES; i++) {
+		for (chi_buffer *b = p->free[i], *next; b; b = next) {
+			next = b->next;
+			if (b->before || b->after)
+				continue;
+			remove_free(p, b);
+			chi_buffer_list_add(&all, b);
 		}
+	}
+	while (p->headers) {
+		chi_buffer *b = p->headers;
+		p->headers = b->next;
+		b->foreign = true;
+		chi_buffer_list_add(&all, b);
 	}
 	chi_mutex_unlock(&p->mutex);
 	return all;
@@ -174,12 +311,11 @@ chi_buffer *chi_buffer_new(choir_device *d, size_t bytes)
 	const size_t class = class_of(bytes, &size);
 	chi_mutex_lock(&p->mutex);
 	take_quarantined(p);
-	chi_buffer *b = p->free[class];
-	if (b) {
-		p->free[class] = b->next;
-		count(p, size);
-	}
+	chi_buffer *b;
+	const choir_status status = take(p, class, size, &b);
 	chi_mutex_unlock(&p->mutex);
+	if (status != CHOIR_OK)
+		return NULL;
 	if (!b)
 		b = make(p, size);
 	if (!b)
@@ -196,12 +332,8 @@ chi_buffer *chi_buffer_wrap(
 	if (!p)
 		return NULL;
 	chi_mutex_lock(&p->mutex);
-	chi_buffer *b = p->headers;
-	if (b)
-		p->headers = b->next;
+	chi_buffer *b = pop_header(p);
 	chi_mutex_unlock(&p->mutex);
-	if (!b)
-		b = chi_alloc(sizeof(*b));
 	if (!b)
 		return NULL;
 	*b = (chi_buffer){ .device = d,
@@ -228,15 +360,15 @@ void chi_buffer_release(chi_buffer *b)
 	if (b->release)
 		b->release(b->user); // foreign code: no lock is held
 	chi_mutex_lock(&p->mutex);
-	chi_buffer **list = &p->headers;
-	if (!b->foreign) {
-		size_t size;
-		list = chi_device_is_quarantined(p->device) ? &p->quarantined
-													: &p->free[class_of(b->bytes, &size)];
+	if (b->foreign) {
+		push_header(p, b);
+	} else {
 		p->in_use -= b->bytes;
+		if (chi_device_is_quarantined(p->device))
+			chi_buffer_list_add(&p->quarantined, b);
+		else
+			give(p, b);
 	}
-	b->next = *list;
-	*list = b;
 	chi_mutex_unlock(&p->mutex);
 }
 

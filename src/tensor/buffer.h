@@ -1,6 +1,5 @@
-// Memory with a reference count, foreign or of a device's pool, which outlives all strategies. A
-// reference may be released only after the work queued with it is done, because any stream may get
-// the memory next. Threads: any.
+// Memory with a reference count, of a device's pool or foreign. A reference may be released only
+// after the work queued with it is done, because any stream may get the memory next. Threads: any.
 #pragma once
 
 #include "base/atomic.h"
@@ -9,30 +8,32 @@
 typedef struct chi_buffer {
 	chi_atomic32 references;
 	choir_device *device;
-	void *memory; // a pool's is aligned to 64 bytes
-	size_t bytes;
-	bool foreign;
-	// At the last release; may be NULL.
-	void (*release)(void *user);
+	void *memory; // on the device; a pool's is aligned to 64 bytes
+	size_t bytes; // a pool's: at least those of the size class
+	bool foreign; // wrapped
+	void (*release)(void *user); // of foreign memory; may be NULL
 	void *user;
 	struct chi_pool *pool;
-	struct chi_buffer *next;
+	struct chi_buffer *next, *previous; // in lists
+	struct chi_buffer *before, *after; // in the same memory of the device
+	bool free;
 } chi_buffer;
 
 chi_buffer *chi_buffer_new(choir_device *d, size_t bytes); // one reference; not zeroed
-// release may be NULL; it is not called after a failure here.
+// release is not called after a failure here.
 chi_buffer *chi_buffer_wrap(
 		choir_device *d, void *memory, size_t bytes, void (*release)(void *user), void *user);
 void chi_buffer_retain(chi_buffer *b);
 void chi_buffer_release(chi_buffer *b);
-// They are released together. The caller has the only reference to each.
+// The caller has the only reference to each.
 void chi_buffer_list_add(chi_buffer **list, chi_buffer *b);
 void chi_buffer_release_all(chi_buffer **list);
-// The size class for bytes.
+// Whether b has about as many bytes.
 bool chi_buffer_fits(const chi_buffer *b, size_t bytes);
 
+// Frees the unused memory of all pools.
 void chi_buffer_trim(void);
-// In size classes: up to an eighth more than requested.
+// And the peak since chi_buffer_reset_peak, with the unused rest of each buffer.
 size_t chi_buffer_in_use(const choir_device *d);
 size_t chi_buffer_peak(const choir_device *d);
 void chi_buffer_reset_peak(const choir_device *d);

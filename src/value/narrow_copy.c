@@ -9,8 +9,7 @@ static chi_copy *copy_of(const chi_source *source)
 	return (chi_copy *) (uintptr_t) source;
 }
 
-// Not for parts of the variable, memory that the frame cannot use at once, and variables that
-// other workers write.
+// Not for parts, memory that the frame cannot use at once, and variables of other workers.
 static bool is_all(const choir_tensor *t, const chi_copy *c)
 {
 	const choir_variable *v = c->source.owner;

@@ -81,6 +81,82 @@ TEST(a_steady_use_allocates_nothing)
 	chi_buffer_trim();
 }
 
+TEST(a_large_buffer_takes_a_part)
+{
+	enum { WHOLE = 1 << 20, PART = WHOLE / 4 };
+	choir_device *d = device("cpu:0");
+	chi_buffer *part[4];
+
+	chi_buffer *whole = chi_buffer_new(d, WHOLE);
+	char *memory = whole->memory;
+	chi_buffer_release(whole);
+	for (int round = 0; round < 3; round++) {
+		const uint64_t before = chi_alloc_count();
+		for (int i = 0; i < 4; i++) {
+			part[i] = chi_buffer_new(d, PART);
+			assert_ptr_equal(part[i]->memory, memory + i * PART);
+			assert_int_equal(chi_buffer_in_use(d), (i + 1) * PART);
+		}
+		assert_true(round == 0 || chi_alloc_count() == before); // headers are reused
+		chi_buffer *small = chi_buffer_new(d, 512); // has memory of its own
+		assert_true((char *) small->memory < memory || (char *) small->memory >= memory + WHOLE);
+		chi_buffer_release(small);
+		chi_buffer_release(part[(round + 1) % 4]);
+		chi_buffer_trim(); // keeps parts whose neighbours are in use
+		memset(part[round]->memory, 1, PART); // is still its own
+		for (int i = 0; i < 4; i++)
+			if (i != (round + 1) % 4)
+				chi_buffer_release(part[i]);
+		whole = chi_buffer_new(d, WHOLE);
+		assert_ptr_equal(whole->memory, memory);
+		chi_buffer_release(whole);
+		assert_int_equal(chi_buffer_in_use(d), 0);
+	}
+	for (uint64_t failing = 0; failing < 2; failing++) {
+		chi_buffer_trim(); // also the headers
+		chi_buffer_release(chi_buffer_new(d, WHOLE));
+		chi_alloc_fail(failing, false);
+		part[0] = chi_buffer_new(d, PART);
+		chi_alloc_fail(0, false);
+		assert_int_equal(part[0] == NULL, failing);
+		chi_buffer_release(part[0]);
+		assert_int_equal(chi_buffer_in_use(d), 0);
+	}
+	chi_buffer_trim();
+}
+
+// Buffers of random sizes in random order, each full of its own number.
+TEST(parts_do_not_overlap)
+{
+	enum { BUFFERS = 40 };
+	choir_device *d = device("cpu:0");
+	chi_buffer *b[BUFFERS] = { NULL };
+	uint64_t x = 88172645463325252u;
+
+	for (int round = 0; round < 4000; round++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		const size_t i = x % BUFFERS, bytes = (x >> 8) % 7 * ((x >> 16) % 40000);
+		size_t all = 0;
+		if (b[i])
+			assert_int_equal(*(unsigned char *) b[i]->memory, i);
+		if (b[i])
+			assert_int_equal(((unsigned char *) b[i]->memory)[b[i]->bytes - 1], i);
+		chi_buffer_release(b[i]);
+		b[i] = round < 2000 || x >> 60 > 7 ? chi_buffer_new(d, bytes) : NULL;
+		if (b[i])
+			memset(b[i]->memory, (int) i, b[i]->bytes);
+		for (size_t k = 0; k < BUFFERS; k++)
+			all += b[k] ? b[k]->bytes : 0;
+		assert_int_equal(chi_buffer_in_use(d), all);
+	}
+	for (size_t i = 0; i < BUFFERS; i++)
+		chi_buffer_release(b[i]);
+	assert_int_equal(chi_buffer_in_use(d), 0);
+	chi_buffer_trim();
+}
+
 static void add_one(void *user)
 {
 	(*(int *) user)++;

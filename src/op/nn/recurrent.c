@@ -1,7 +1,8 @@
-// One product computes the input's part of all gates. The kernel stores a row of values for each
-// time step, kept for the backward pass; the states are a slice of these.
+// One product computes the input's part of all gates. The kernel keeps a row for each time step
+// for the backward pass; the states are a slice of these rows.
 #include "base/options.h"
 #include "op/nn/nn.h"
+#include "op/precision/precision.h"
 
 typedef struct {
 	const char *name;
@@ -55,7 +56,7 @@ static choir_tensor *weights_gradient(const chi_node *node, choir_tensor *dz)
 	choir_tensor *const in[] = { node->in[ROWS], node->in[STATE], dz };
 
 	return chi_op_kernel(node->out->frame, "recurrent_gradient", 3, in, &where,
-			node->in[WEIGHTS]->dtype, &node->in[WEIGHTS]->shape);
+			chi_precision_gradient(node->in[WEIGHTS]), &node->in[WEIGHTS]->shape);
 }
 
 static choir_status recurrence_backward(
@@ -141,22 +142,23 @@ static choir_tensor *recurrence_formula(const chi_node *node)
 		if (!(states[t] = h))
 			return NULL;
 	}
-	return choir_stack((size_t) steps, states, 1);
+	return choir_cast(choir_stack((size_t) steps, states, 1), node->out->dtype);
 }
 
-static const chi_op recurrence_op = {
-	.name = "recurrence",
-	.attribute_bytes = sizeof(attributes),
-	.infer = infer_recurrence,
-	.backward = recurrence_backward,
-	.formula = recurrence_formula,
-	.forward = forward,
-	.private_inputs = 1,
-};
+#define RECURRENCE(operation) \
+	{ \
+		.name = operation, .attribute_bytes = sizeof(attributes), .infer = infer_recurrence, \
+		.backward = recurrence_backward, .formula = recurrence_formula, .forward = forward, \
+		.private_inputs = 1 \
+	}
+static const chi_op lstm_op = RECURRENCE("lstm"), gru_op = RECURRENCE("gru");
 
-static bool is(const choir_tensor *t, choir_dtype dtype, choir_shape shape)
+// Mixed precision mixes f32 and 16 bits.
+static bool is(const choir_tensor *t, const choir_tensor *x, choir_shape shape)
 {
-	return t->dtype == dtype && chi_shape_equal(&t->shape, &shape);
+	const bool mixed = x->frame->narrow != CHOIR_F32 && chi_dtype_wide(t->dtype) == CHOIR_F32 &&
+			chi_dtype_wide(x->dtype) == CHOIR_F32;
+	return (t->dtype == x->dtype || mixed) && chi_shape_equal(&t->shape, &shape);
 }
 
 static choir_status check(const recurrence *r, const choir_tensor *x, const choir_tensor *kernel,
@@ -166,9 +168,8 @@ static choir_status check(const recurrence *r, const choir_tensor *x, const choi
 	const int64_t h = w->rank == 2 ? w->dim[0] : 0, gates = r->parts * h;
 	char text[4][CHI_SHAPE_TEXT];
 
-	if (s->rank == 3 && h > 0 && is(recurrent, x->dtype, CHOIR_SHAPE(h, gates)) &&
-			is(kernel, x->dtype, CHOIR_SHAPE(s->dim[2], gates)) &&
-			is(bias, x->dtype, CHOIR_SHAPE(gates)))
+	if (s->rank == 3 && h > 0 && is(recurrent, x, CHOIR_SHAPE(h, gates)) &&
+			is(kernel, x, CHOIR_SHAPE(s->dim[2], gates)) && is(bias, x, CHOIR_SHAPE(gates)))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
 			"%s: input %s, kernel %s, recurrent %s and bias %s do not fit; [n, "
@@ -186,7 +187,7 @@ static choir_tensor *initial(
 
 	if (!given)
 		return choir_fill(x->frame, x->dtype, needed, 0);
-	if (is(given, x->dtype, needed))
+	if (is(given, x, needed))
 		return given;
 	return chi_frame_fail_null(x->frame, CHOIR_INVALID, "%s: the state is %s %s; %s %s is needed",
 			r->name, choir_dtype_name(given->dtype), chi_shape_print(&given->shape, text[0]),
@@ -202,37 +203,32 @@ static choir_tensor *gates_of(choir_tensor *x, choir_tensor *kernel, choir_tenso
 	return z ? choir_reshape(z, CHOIR_SHAPE(s->dim[0], s->dim[1], z->shape.dim[1])) : NULL;
 }
 
-// In mixed precision recurrent layers keep f32.
-static choir_tensor *widened(choir_tensor *x)
-{
-	const bool half = x && chi_dtype_is_half(x->dtype) && x->frame->narrow != CHOIR_F32;
-	return half ? choir_cast(x, CHOIR_F32) : x;
-}
-
 // more: c0, or the bias of the product with the state.
 static choir_tensor *run(const recurrence *r, choir_tensor *gates, choir_tensor *w,
 		choir_tensor *state, choir_tensor *more, choir_tensor **last_cell)
 {
-	gates = widened(gates);
 	if (!gates || !state || !more)
 		return NULL;
 	const attributes a = { r };
+	const chi_op *op = r->biased ? &gru_op : &lstm_op;
 	const int64_t h = w->shape.dim[0], n = gates->shape.dim[0], t = gates->shape.dim[1];
-	choir_tensor *const lstm_in[] = { gates, w, state, more };
-	choir_tensor *const gru_in[] = { gates, w, more, state };
-	if (!chi_op_operands(r->name, gates->frame, 4, lstm_in))
+	choir_frame *f = gates->frame;
+	choir_tensor *in[INPUTS] = { gates, w, state, more };
+	if (!chi_op_operands(r->name, f, ROWS, in) ||
+			(f->narrow != CHOIR_F32 && !chi_precision_fit(op, f, ROWS, in)))
 		return NULL;
-	choir_tensor *rows = chi_op_kernel(gates->frame, r->kernel, 4, r->biased ? gru_in : lstm_in,
-			NULL, gates->dtype, &CHOIR_SHAPE(n, t, r->row * h));
-	choir_tensor *const in[INPUTS] = { gates, w, state, more, rows };
-	choir_tensor *y = chi_op_call(&recurrence_op, gates->frame, INPUTS, in, &a);
+	choir_tensor *const gru_in[] = { in[GATES], in[WEIGHTS], in[MORE], in[STATE] };
+	choir_tensor *rows = chi_op_kernel(f, r->kernel, ROWS, r->biased ? gru_in : in, NULL,
+			in[GATES]->dtype, &CHOIR_SHAPE(n, t, r->row * h));
+	in[ROWS] = rows;
+	choir_tensor *y = chi_op_call(op, f, INPUTS, in, &a);
 
 	if (y && last_cell) {
 		const choir_slice_attributes slice = { 1, (t - 1) * r->row * h + 4 * h };
 		choir_tensor *flat = chi_tensor_reshape(rows, &CHOIR_SHAPE(n, t * r->row * h));
-		*last_cell = t == 0 ? more
-							: chi_op_kernel(gates->frame, "slice", 1, &flat, &slice, gates->dtype,
-									  &CHOIR_SHAPE(n, h));
+		*last_cell = t == 0
+				? more
+				: chi_op_kernel(f, "slice", 1, &flat, &slice, flat->dtype, &CHOIR_SHAPE(n, h));
 	}
 	if (!y || !y->node)
 		chi_tensor_drop(rows);
@@ -253,9 +249,6 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 		*all.last_cell = NULL;
 	if (!x || !kernel || !recurrent || !bias)
 		return chi_frame_null_argument(choir_tensor_frame(x), "lstm");
-	x = widened(x);
-	if (!x)
-		return NULL;
 	if (check(&lstm, x, kernel, recurrent, bias) != CHOIR_OK) {
 		chi_frame_record_error(x->frame);
 		return NULL;
@@ -270,9 +263,6 @@ choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *rec
 {
 	if (!x || !kernel || !recurrent || !bias || !recurrent_bias)
 		return chi_frame_null_argument(choir_tensor_frame(x), "gru");
-	x = widened(x);
-	if (!x)
-		return NULL;
 	if (check(&gru, x, kernel, recurrent, bias) != CHOIR_OK ||
 			check(&gru, x, kernel, recurrent, recurrent_bias) != CHOIR_OK) {
 		chi_frame_record_error(x->frame);

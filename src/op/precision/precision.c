@@ -1,6 +1,5 @@
-// Mixed precision. Each operation has a rule, and casts are recorded like other operations, so
-// gradients have the dtypes of their tensors. In a backward pass operations run in the dtype of
-// their operands, whatever their rule is.
+// Casts are recorded like other operations, so gradients have the dtypes of their tensors. A
+// backward pass ignores the rules: operations run in the dtype of their operands.
 #include "op/precision/precision.h"
 
 #include "base/clock.h"
@@ -45,14 +44,14 @@ static const choir_precision_row rows[] = {
 	{ "gather_gradient", PROMOTE, 0, false },
 	{ "gelu", PROMOTE, ALL, false },
 	{ "gelu_tanh", PROMOTE, ALL, false },
-	{ "gru", KEEP, ALL, false },
+	{ "gru", ALLOW, FIRST_TWO, false },
 	{ "huber", KEEP, ALL, false },
 	{ "less", PROMOTE, ALL, false },
 	{ "less_equal", PROMOTE, ALL, false },
 	{ "log", KEEP, ALL, false },
 	{ "log1p", KEEP, ALL, false },
 	{ "log_softmax", KEEP, ALL, false },
-	{ "lstm", KEEP, ALL, false },
+	{ "lstm", ALLOW, FIRST_TWO, false },
 	{ "matmul", ALLOW, ALL, false },
 	{ "max", PROMOTE, ALL, false },
 	{ "max_pool2d", PROMOTE, ALL, false },
@@ -185,7 +184,7 @@ static choir_dtype dtype_for(
 	return row != NULL && row->rule == ALLOW ? f->narrow : CHOIR_F32;
 }
 
-// Whether t is the whole of a variable, whose 16 bits all of its reads share.
+// The 16 bits of a whole variable, which all of its reads share; NULL: t is none.
 static choir_tensor *shared(choir_tensor *t, choir_dtype dtype)
 {
 	if (t->source == NULL || t->source->narrow == NULL || !chi_dtype_is_half(dtype))
@@ -231,7 +230,7 @@ bool chi_precision_takes_wide(const choir_tensor *t)
 			t->node->in[0]->dtype == CHOIR_F32;
 }
 
-// ---- Measurement of a block of layers, forward and backward.
+// ---- The measured layers.
 
 enum { MEASURED_ROWS = 512, MEASURED_WIDTH = 256, TIMES = 5 };
 

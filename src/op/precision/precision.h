@@ -1,21 +1,19 @@
-// Mixed precision in op.c: brings operands to the dtype in which an operation runs.
+// Brings operands to the dtype in which an operation runs.
 #pragma once
 
 #include "choir/precision.h"
 #include "op/op.h"
 
-// Replaces operands by casts, which are recorded, by the rule of op (NULL: of no operation, which
-// keeps f32). False: failed, recorded in f.
+// Replaces operands by recorded casts, by the rule of op. False: failed, recorded in f.
 bool chi_precision_fit(const chi_op *op, choir_frame *f, size_t n, choir_tensor *in[]);
 
-// The dtype of a precision's products: CHOIR_F32 unless it is mixed.
+// Of a precision's products.
 choir_dtype chi_precision_dtype(choir_precision p);
 
-// y in the 16 bits of its frame's precision, if it is f32 and precision is mixed; else y itself.
-// NULL gives NULL.
+// An f32 y in the 16 bits of its frame's precision, else y. NULL gives NULL.
 choir_tensor *chi_precision_narrow(choir_tensor *y);
 
-// Whether t is an f32 tensor in 16 bits: its gradient may be f32, and is not rounded.
+// Whether t is an f32 tensor in 16 bits: its gradient may be f32.
 bool chi_precision_takes_wide(const choir_tensor *t);
 // The dtype of the gradient of an operation's operand.
 static inline choir_dtype chi_precision_gradient(const choir_tensor *t)

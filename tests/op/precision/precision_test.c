@@ -353,6 +353,63 @@ TEST(convolutions_round_operands_and_results)
 	given_close(&g);
 }
 
+enum { RECURRENT = 6 };
+
+// x, kernel, recurrent, bias, and the state and cell of an LSTM or the bias and state of a GRU.
+static void recurrent_inputs(given *g, int parts, int64_t n, int64_t t, int64_t h,
+		choir_dtype dtype, choir_tensor *in[RECURRENT])
+{
+	const choir_shape shapes[RECURRENT] = { CHOIR_SHAPE(n, t, 7), CHOIR_SHAPE(7, parts * h),
+		CHOIR_SHAPE(h, parts * h), CHOIR_SHAPE(parts * h),
+		parts == 4 ? CHOIR_SHAPE(n, h) : CHOIR_SHAPE(parts * h), CHOIR_SHAPE(n, h) };
+	for (int i = 0; i < RECURRENT; i++)
+		in[i] = choir_cast(choir_cast(choir_scale(normal(g, shapes[i]), 0.3), dtype), CHOIR_F32);
+}
+
+// Gradients, and the result.
+static void run_recurrent(given *g, int parts, choir_precision p, choir_tensor *const in[],
+		choir_tensor *out[RECURRENT + 1])
+{
+	choir_frame_set_precision(g->frame, p);
+	choir_tape *tape = choir_tape_begin(g->frame);
+	choir_tensor *cell = NULL;
+	choir_tensor *y = parts == 4 ? choir_lstm(in[0], in[1], in[2], in[3],
+										   CHOIR_OPTIONS(choir_recurrent_options, .state = in[4],
+												   .cell = in[5], .last_cell = &cell))
+								 : choir_gru(in[0], in[1], in[2], in[3], in[4], in[5]);
+	choir_tensor *loss = choir_sum(choir_tanh(y), CHOIR_ALL_AXES);
+	out[RECURRENT] = choir_stop_gradient(y);
+	assert_true(parts != 4 || cell->dtype == y->dtype);
+	if (choir_tape_gradient(tape, loss, RECURRENT, in, out) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	choir_frame_set_precision(g->frame, CHOIR_PRECISION_F32);
+}
+
+TEST(recurrent_layers_round_operands_and_results)
+{
+	static const int64_t sizes[][3] = { { 1, 3, 6 }, { 3, 5, 17 }, { 16, 12, 64 } };
+	for (int i = 0; i < 12; i++) {
+		const int parts = 3 + i % 2;
+		const choir_dtype dtype = halves[i / 2 % 2];
+		const int64_t *size = sizes[i / 4];
+		choir_tensor *in[RECURRENT], *expected[RECURRENT + 1], *got[RECURRENT + 1];
+		given wide, half;
+		given_open(&wide, "cpu:0", (uint64_t) i);
+		given_open(&half, "cpu:0", (uint64_t) i);
+		recurrent_inputs(&wide, parts, size[0], size[1], size[2], dtype, in);
+		run_recurrent(&wide, parts, CHOIR_PRECISION_F32, in, expected);
+		recurrent_inputs(&half, parts, size[0], size[1], size[2], dtype, in);
+		run_recurrent(&half, parts, mixed(dtype), in, got);
+		assert_int_equal(choir_tensor_dtype(got[RECURRENT]), dtype);
+		for (int k = 0; k <= RECURRENT; k++) {
+			assert_true(k == RECURRENT || choir_tensor_dtype(got[k]) == CHOIR_F32);
+			assert_true(distance(got[k], expected[k]) < (dtype == CHOIR_F16 ? 4e-3 : 0.03));
+		}
+		given_close(&wide);
+		given_close(&half);
+	}
+}
+
 TEST(what_each_rule_gives)
 {
 	given g;

@@ -262,30 +262,12 @@ static chi_buffer *take_all(pool *p)
 	return all;
 }
 
-// False: nothing was unused.
-static bool trim(pool *p)
-{
-	bool any = false;
-	for (chi_buffer *b = take_all(p), *next; b; b = next) {
-		next = b->next;
-		any = any || !b->foreign;
-		if (!b->foreign)
-			chi_device_release(p->device, b->memory, b->bytes);
-		chi_free(b);
-	}
-	return any;
-}
-
-// A full device of its own memory gives up what is unused in other classes.
 static chi_buffer *make(pool *p, size_t size)
 {
 	chi_buffer *b = chi_alloc(sizeof(*b));
 	if (!b)
 		return NULL;
-	choir_status status = chi_device_allocate(p->device, size, &b->memory);
-	if (status == CHOIR_NO_MEMORY && !p->device->host_memory && trim(p))
-		status = chi_device_allocate(p->device, size, &b->memory);
-	if (status != CHOIR_OK) {
+	if (chi_device_allocate(p->device, size, &b->memory) != CHOIR_OK) {
 		chi_free(b);
 		return NULL;
 	}
@@ -391,7 +373,12 @@ void chi_buffer_trim(void)
 {
 	for (size_t i = 0; i < HEADS; i++)
 		for (pool *p = first_pool(i); p; p = p->next)
-			(void) trim(p);
+			for (chi_buffer *b = take_all(p), *next; b; b = next) {
+				next = b->next;
+				if (!b->foreign)
+					chi_device_release(p->device, b->memory, b->bytes);
+				chi_free(b);
+			}
 }
 
 static size_t read_count(const choir_device *d, bool peak)

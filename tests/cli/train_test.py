@@ -183,7 +183,7 @@ class Train(Case):
         shown, _ = self.mixed("--precision", "mixed_bf16", "--verbose")
         narrow, wide = re.search(r"16 bits:(.*)\n  f32:(.*)\n  other", shown, re.DOTALL).groups()
         self.assertTrue({"dense", "matmul", "gelu"} <= set(narrow.split()))
-        self.assertTrue({"softmax", "exp", "lstm"} <= set(wide.split()))
+        self.assertTrue({"softmax", "exp", "log_softmax"} <= set(wide.split()))
         self.assertIn("precision f32\n", self.succeed("train", *MLP, "--verbose"))
 
     def test_checkpoint_of_another_precision(self):

@@ -5,7 +5,6 @@
 
 #include "choir/extend/kernel_table.h"
 #include "device/device.h"
-#include "tensor/buffer.h"
 #include "short.h"
 #include "test.h"
 
@@ -175,23 +174,6 @@ TEST(each_call_of_cuda_fails)
 		choir_strategy_free(s);
 	}
 	assert_true(ended > (SHORT ? 3 : 15));
-}
-
-// The pool keeps buffers of one size until another size does not fit.
-TEST(a_full_gpu_gives_up_unused_memory)
-{
-	choir_device *d = choir_device_find("gpu:2");
-	chi_buffer *b[3];
-	standin_take_memory(2, (long long) 4000 << 20); // 96 MiB are left
-	for (int i = 0; i < 3; i++)
-		assert_non_null(b[i] = chi_buffer_new(d, (size_t) 24 << 20));
-	assert_null(chi_buffer_new(d, (size_t) 60 << 20)); // nothing is unused
-	for (int i = 0; i < 3; i++)
-		chi_buffer_release(b[i]);
-	assert_non_null(b[0] = chi_buffer_new(d, (size_t) 60 << 20));
-	chi_buffer_release(b[0]);
-	chi_buffer_trim();
-	standin_take_memory(2, -((long long) 4000 << 20));
 }
 
 TEST(work_that_does_not_end_is_named)

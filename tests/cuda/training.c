@@ -176,14 +176,14 @@ static void run_steps(choir_strategy *s, net *n, int steps)
 			fail_msg("%s", choir_error());
 }
 
-// CHOIR_CUDA_COUNTS=1 prints the counts.
+// STANDIN_COUNTS=1 prints the counts.
 static void judge_step(const step_case *c, const standin_counts *before, const standin_counts *now,
 		uint64_t launches, uint64_t equal)
 {
 	const uint64_t kernels = now->kernels - before->kernels;
 	const uint64_t events =
 			now->records - before->records + now->stream_waits - before->stream_waits;
-	if (getenv("CHOIR_CUDA_COUNTS") != NULL)
+	if (getenv("STANDIN_COUNTS") != NULL)
 		printf("net %d on %s: kernels %llu, library %llu, copies %llu, fills %llu, records %llu, "
 			   "stream waits %llu, host waits %llu, equal launches %llu of %llu\n",
 				(int) c->kind, c->devices, (unsigned long long) kernels,

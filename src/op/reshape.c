@@ -64,11 +64,6 @@ choir_tensor *chi_part(choir_tensor *flat, int64_t *first, choir_shape shape)
 	return rows ? chi_tensor_reshape(rows, &shape) : NULL;
 }
 
-choir_tensor *choir_stop_gradient(choir_tensor *x)
-{
-	return x ? chi_tensor_alias(x->frame, x) : chi_frame_null_argument(NULL, "stop_gradient");
-}
-
 choir_tensor *choir_with_count(choir_tensor *t, int64_t count)
 {
 	if (!t)

@@ -118,3 +118,8 @@ choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[]
 	out->node = node;
 	return out;
 }
+
+choir_tensor *choir_stop_gradient(choir_tensor *x)
+{
+	return x ? chi_tensor_alias(x->frame, x) : chi_frame_null_argument(NULL, "stop_gradient");
+}

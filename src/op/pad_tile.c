@@ -1,4 +1,4 @@
-// Flip, pad, tile, stack and one-hot, mostly made of other operations.
+// Flip, pad, tile and one-hot, mostly made of other operations.
 #include "base/options.h"
 #include "base/size.h"
 #include "op/op.h"
@@ -131,32 +131,6 @@ choir_tensor *choir_tile(choir_tensor *x, const int64_t repeats[])
 	for (int i = 0, rank = x->shape.rank; x && i < rank; i++)
 		x = tile_axis(x, i, repeats[i]);
 	return x;
-}
-
-choir_tensor *choir_stack(size_t n, choir_tensor *const tensors[], int axis)
-{
-	char text[CHI_SHAPE_TEXT];
-
-	if (n == 0 || !tensors[0])
-		return chi_frame_null_argument(NULL, "stack");
-	choir_frame *f = tensors[0]->frame;
-	choir_shape shape = tensors[0]->shape;
-	const int at = axis < 0 ? axis + shape.rank + 1 : axis;
-	if (at < 0 || at > shape.rank || shape.rank == CHOIR_MAX_RANK)
-		return chi_frame_fail_null(f, CHOIR_INVALID, "stack: %s cannot get a new axis %d",
-				chi_shape_print(&shape, text), axis);
-	choir_tensor **in = chi_arena_alloc(&f->arena, n * sizeof *in);
-	if (!in) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
-	for (int i = shape.rank++; i > at; i--)
-		shape.dim[i] = shape.dim[i - 1];
-	shape.dim[at] = 1;
-	for (size_t i = 0; i < n; i++)
-		if (!(in[i] = choir_reshape(tensors[i], shape)))
-			return NULL;
-	return choir_concat(n, in, at);
 }
 
 choir_tensor *choir_one_hot(choir_tensor *indices, int64_t depth, choir_dtype dtype)

@@ -220,11 +220,16 @@ TEST(a_steady_step)
 		standin_counts before, now;
 		uint64_t launches, equal;
 		run_steps(s, &n, 8);
-		standin_compare_launches(&launches, &equal);
-		standin_count(&before);
-		run_steps(s, &n, 1);
-		standin_count(&now);
-		standin_compare_launches(&launches, &equal);
+		// The pool still grows for an order of releases that no step has had yet.
+		for (int tries = 0; tries < 10; tries++) {
+			standin_compare_launches(&launches, &equal);
+			standin_count(&before);
+			run_steps(s, &n, 1);
+			standin_count(&now);
+			standin_compare_launches(&launches, &equal);
+			if (now.allocations == before.allocations)
+				break;
+		}
 		judge_step(&cases[i], &before, &now, launches, equal);
 		choir_strategy_free(s);
 	}

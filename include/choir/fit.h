@@ -42,7 +42,8 @@ typedef struct {
 	// A factor of the loss for each class, if labels are classes. Copied.
 	const double *class_weights;
 	size_t n_classes;
-	// Its regularization loss (layer.h) is added to the loss, also in evaluation. NULL: .layer.
+	// The layer whose regularization loss (layer.h) is added to the loss, also in evaluation. NULL:
+	// .layer.
 	choir_layer *regularized;
 } choir_model_options;
 
@@ -60,8 +61,8 @@ choir_model *choir_model_new(const choir_model_options *o);
 double choir_model_log(choir_model *m, const char *name);
 size_t choir_model_logs(const choir_model *m);
 const char *choir_model_log_name(const choir_model *m, size_t i);
-// The epochs that choir_fit has completed since it began, and a log after an epoch (from 1): NAN
-// without such an epoch or log, or without a validation after it.
+// The number of epochs that choir_fit has completed since it began. choir_model_history gives a log
+// after an epoch (from 1); NAN: there is no such epoch or log, or no validation after it.
 int64_t choir_model_epochs(const choir_model *m);
 double choir_model_history(const choir_model *m, const char *name, int64_t epoch);
 // The best epoch of early stopping so far; 0: none.
@@ -75,7 +76,7 @@ void choir_model_stop(choir_model *m);
 // Where a training is.
 typedef struct {
 	choir_model *model;
-	int64_t epoch, epochs; // from 1; of how many
+	int64_t epoch, epochs; // from 1; the number of epochs
 	int64_t batch; // of the epoch, from 1; 0: before the first
 	int64_t batches; // in an epoch; CHOIR_UNKNOWN_CARDINALITY: unknown
 	int64_t step; // batches since the training began

@@ -76,10 +76,10 @@ typedef struct {
 	double momentum, epsilon; // 0 means 0.99 and 1e-3; CHOIR_ZERO means 0
 	choir_toggle over_replicas; // on: global statistics, with two sync points a step; default: off
 } choir_batch_normalization_options;
-// Applies choir_batch_norm to [.., channels]. While a tape records, it uses the batch's
-// statistics, and moves the moving ones towards them by the factor 1 - momentum; otherwise it uses
-// these: "name/moving_mean", from 0, and "name/moving_variance", from 1, both ON_READ with MEAN. A
-// replica without examples changes its components only if over_replicas is on.
+// Applies choir_batch_norm to [.., channels]. While a tape records, the layer uses the batch's
+// statistics, and moves the moving statistics towards them by the factor 1 - momentum. Otherwise it
+// uses the moving statistics: "name/moving_mean", from 0, and "name/moving_variance", from 1, both
+// ON_READ with MEAN. A replica without examples changes its components only if over_replicas is on.
 choir_layer *choir_batch_normalization_new(
 		const char *name, int64_t channels, const choir_batch_normalization_options *o);
 
@@ -94,8 +94,9 @@ choir_layer *choir_tied_embedding_new(choir_layer *embedding);
 // Adds row i of "name/embeddings" [places, width], which begins as in choir_embedding_new, to
 // position i of x. x has at most places positions.
 choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
-// The dense layer "name/qkv" with 3 width columns, choir_self_attention, and the dense layer
-// "name/output" with width columns, both with a bias and no activation. Default: not causal.
+// Applies the dense layer "name/qkv" with 3 width columns, choir_self_attention, and the dense
+// layer "name/output" with width columns. Both dense layers have a bias and no activation. Default:
+// not causal.
 choir_layer *choir_self_attention_new(
 		const char *name, int64_t width, int64_t heads, choir_toggle causal);
 // Apply choir_lstm and choir_gru (nn.h) from zero states: [n, t, in] gives [n, t, units].
@@ -103,10 +104,10 @@ choir_layer *choir_self_attention_new(
 // The GRU also has "name/recurrent_bias".
 choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
-// Applies forward to x [n, t, ..], and backward to x in reverse order of time, whose results are
-// reversed again, and joins both along the last axis (Schuster, Paliwal 1997).
+// Applies the layer forward to x [n, t, ..], and the layer backward to x in reverse order of time.
+// Reverses the result of the second, and joins both along the last axis (Schuster, Paliwal 1997).
 choir_layer *choir_bidirectional_new(choir_layer *forward, choir_layer *backward);
-// The last time step: [n, t, ..] gives [n, ..].
+// Gives the last time step: [n, t, ..] gives [n, ..].
 choir_layer *choir_last_timestep_new(void);
 
 // Other layers
@@ -133,7 +134,7 @@ choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
 // frame's; not AUTO. Threads: call this before the layer is applied.
 CHOIR_MUST_CHECK choir_status choir_layer_set_precision(choir_layer *l, choir_precision p);
 
-// Of the layer, and of those inside it in the order of arguments.
+// The variables of the layer and of the layers inside it, in the order of arguments.
 int choir_layer_variables(const choir_layer *l);
 choir_variable *choir_layer_variable(choir_layer *l, int index);
 

@@ -25,7 +25,7 @@ typedef enum {
 	CHOIR_METRIC_PERPLEXITY
 } choir_metric_kind;
 
-// Classes are 1 to 32768, k at least 1. CHOIR_INVALID: a name in use. CHOIR_STATE: in a replica.
+// classes is 1 to 32768, k at least 1. CHOIR_INVALID: a name in use. CHOIR_STATE: in a replica.
 
 // One of the kinds above.
 choir_metric *choir_metric_new(const char *name, choir_metric_kind kind);
@@ -69,17 +69,17 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 // gives the failure of the other tensor's frame.
 CHOIR_MUST_CHECK choir_status choir_metric_update(
 		choir_metric *m, choir_tensor *labels_or_values, choir_tensor *scores_or_weights);
-// With weights that broadcast to the labels, of any dtype that can be cast. m is no MEAN and no
-// confusion matrix.
+// Adds a batch with weights of any dtype that can be cast, which broadcast to the labels. m is
+// neither a MEAN nor a confusion matrix.
 CHOIR_MUST_CHECK choir_status choir_metric_update_weighted(
 		choir_metric *m, choir_tensor *labels, choir_tensor *scores, choir_tensor *weights);
-// Over all replicas and updates since the last reset, in cross-replica context. NAN: a failure, or
-// nothing was counted. Precision is 0 without a score above the threshold, recall 0 if all labels
-// were 0.
+// The result over all replicas and updates since the last reset, in cross-replica context. NAN: a
+// failure, or nothing was counted. Precision is 0 without a score above the threshold, recall 0 if
+// all labels were 0.
 double choir_metric_result(choir_metric *m);
-// i64 [classes, classes] in f.
+// The confusion matrix, i64 [classes, classes], in f.
 choir_tensor *choir_metric_confusion_matrix(choir_metric *m, choir_frame *f);
-// In cross-replica context.
+// Forgets all that was counted, in cross-replica context.
 CHOIR_MUST_CHECK choir_status choir_metric_reset(choir_metric *m);
 
 CHOIR_C_END

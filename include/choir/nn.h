@@ -24,9 +24,9 @@ choir_tensor *choir_relu(choir_tensor *x); // max(x, 0); the gradient at 0 is 0
 choir_tensor *choir_tanh(choir_tensor *x);
 choir_tensor *choir_sigmoid(choir_tensor *x); // 1 / (1 + exp(-x))
 // x (1 + erf(x / sqrt(2))) / 2 (arXiv:1606.08415). In f32 the factor of x has an error of at most
-// 2e-7. In f32 the factor of x has an error of at most 2e-7.
+// 2e-7.
 choir_tensor *choir_gelu(choir_tensor *x);
-// Its approximation, as in GPT-2:
+// The approximation of choir_gelu in GPT-2:
 //     x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
 choir_tensor *choir_gelu_tanh(choir_tensor *x);
 // x sigmoid(x), or swish (arXiv:1702.03118).
@@ -68,7 +68,7 @@ choir_tensor *choir_combine_rows(
 //
 // Windows fit into the padded image. In pools, stride is at least 1 and padding below size.
 
-// Of convolutions and of convolution layers.
+// Options of convolutions and of convolution layers.
 typedef struct {
 	size_t size;
 	int stride; // 0: 1

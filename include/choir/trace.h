@@ -8,8 +8,8 @@
 // clock and 72 bytes. Scalars are written about once a second. If a file cannot be written, only
 // choir_trace_stop fails.
 //
-// Threads: one at a time starts or stops a trace, while no run is under way; any for the other
-// calls.
+// Threads: one thread at a time starts or stops a trace, while no run is under way; any thread may
+// make the other calls.
 #pragma once
 
 #include "status.h"
@@ -59,7 +59,7 @@ typedef struct choir_trace_options {
 	// The folder for scalars (TensorBoard event files), which choir_trace_start makes. NULL: they
 	// are dropped.
 	const char *log;
-	int64_t spans; // that each thread keeps, the newest; 0: 65536; at most 2^24
+	int64_t spans; // newest spans that each thread keeps; 0: 65536; at most 2^24
 	// choir_trace_stop calls this for each kept span, by thread and start. It must not start or
 	// stop a trace.
 	choir_trace_span_fn *span;
@@ -80,7 +80,7 @@ CHOIR_MUST_CHECK choir_status choir_trace_start(const char *path, const choir_tr
 CHOIR_MUST_CHECK choir_status choir_trace_stop(void);
 bool choir_trace_is_on(void);
 
-// Spans that newer ones replaced in the last trace.
+// The number of spans that newer ones replaced in the last trace.
 int64_t choir_trace_dropped_spans(void);
 
 // Files of traces.
@@ -96,12 +96,12 @@ CHOIR_MUST_CHECK choir_status choir_trace_merge(
 
 // Recording. Without a trace these calls do nothing.
 //
-// Begin and end a span on the track of the thread's replica, or else its own. A span ends in the
-// function call and in the replica in which it began.
+// Begin and end a span on the track of the thread's replica, or else on the thread's own track. A
+// span ends in the function call and in the replica in which it began.
 void choir_trace_begin(choir_trace_category category, const char *name);
 void choir_trace_end(void);
 
-// Of the calling thread; at most 31 bytes are kept.
+// Names the track of the calling thread; at most 31 bytes are kept.
 void choir_trace_name_track(const char *name);
 
 // Records value under tag ("test/accuracy") at a step of the program. In replicas, only replica

@@ -69,8 +69,8 @@ double choir_model_history(const choir_model *m, const char *name, int64_t epoch
 int64_t choir_model_best_epoch(const choir_model *m);
 
 // Stops choir_fit after the current step, in a callback of an epoch's end after that epoch. An
-// incomplete epoch adds nothing to the history. One worker stops all, outside of callbacks of
-// batches at the epoch's end. Threads: any.
+// incomplete epoch adds nothing to the history. A call on one worker stops all workers: after a
+// step if there are callbacks of batches, else at the epoch's end. Threads: any.
 void choir_model_stop(choir_model *m);
 
 // Where a training is.

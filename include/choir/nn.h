@@ -59,8 +59,8 @@ choir_tensor *choir_combine_rows(
 
 // Convolutions and pools of images
 //
-// x is [n, h, w, c]: images of h rows, w columns and c channels. A window is size pixels long
-// along h and w. Windows begin stride pixels apart.
+// x is [n, h, w, c]: images of h rows, w columns and c channels. The length of a window along h and
+// w is size, in pixels. The distance from one window to the next is stride.
 // - padding 0 or more: zeros on each side; (h + 2 padding - size) / stride + 1 windows, rounded
 //   down.
 // - padding CHOIR_PADDING_SAME: h / stride windows, rounded up, and the zeros that they need, half
@@ -81,8 +81,8 @@ typedef struct {
 	choir_activation activation; // after a layer's bias; default: linear
 	choir_toggle bias; // of layers only; default: on
 } choir_conv_options;
-// Convolution of images (as a cross-correlation) with filter [kh, kw, c / groups, out]; gives [n,
-// oh, ow, out]:
+// Convolves images (as a cross-correlation) with filter [kh, kw, c / groups, out]; gives [n, oh,
+// ow, out]:
 //     y[i, r, s, o] = sum over p, q, c of
 //         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
 // with zeros outside of x. groups divides both channels into equal groups; a channel o of group g

@@ -28,24 +28,24 @@ choir_layer *choir_dense_no_bias_new(const char *name, int64_t in, int64_t out);
 // "name/kernel" is [kernel, kernel, in / groups, out], bias [out].
 choir_layer *choir_conv2d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// With choir_conv1d: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in / groups,
-// out].
+// The same with choir_conv1d: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in /
+// groups, out].
 choir_layer *choir_conv1d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// With choir_conv3d: [n, d, h, w, in], and "name/kernel" is [kernel, kernel, kernel, in / groups,
-// out].
+// The same with choir_conv3d: x is [n, d, h, w, in], and "name/kernel" is [kernel, kernel, kernel,
+// in / groups, out].
 choir_layer *choir_conv3d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// With choir_conv2d_transpose, choir_conv1d_transpose and choir_conv3d_transpose. "name/kernel" is
-// [kernel, .., out / groups, in], with one to three axes of kernel elements.
+// The same with choir_conv2d_transpose, choir_conv1d_transpose and choir_conv3d_transpose.
+// "name/kernel" is [kernel, .., out / groups, in], with one to three axes of kernel elements.
 choir_layer *choir_conv2d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 choir_layer *choir_conv1d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 choir_layer *choir_conv3d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// With choir_max_pool2d and choir_average_pool2d. stride 0: size. padding: 0 or more, or
-// CHOIR_PADDING_SAME.
+// Apply choir_max_pool2d and choir_average_pool2d. A stride of 0 means size. padding is 0 or more,
+// or CHOIR_PADDING_SAME.
 choir_layer *choir_max_pool2d_new(int size, int stride, int padding);
 choir_layer *choir_average_pool2d_new(int size, int stride, int padding);
 // For sequences [n, w, c] and volumes [n, d, h, w, c].
@@ -53,7 +53,7 @@ choir_layer *choir_max_pool1d_new(int size, int stride, int padding);
 choir_layer *choir_average_pool1d_new(int size, int stride, int padding);
 choir_layer *choir_max_pool3d_new(int size, int stride, int padding);
 choir_layer *choir_average_pool3d_new(int size, int stride, int padding);
-// Over all pixels: [n, h, w, c] gives [n, c].
+// Averages over all pixels: [n, h, w, c] gives [n, c].
 choir_layer *choir_global_average_pool2d_new(void);
 // Over all axes but the first and the last: [n, .., c] gives [n, c].
 choir_layer *choir_global_max_pool_new(void);

@@ -10,7 +10,7 @@
 CHOIR_C_BEGIN
 
 typedef struct choir_metric choir_metric;
-// For choir_metric_new.
+// Kinds of metrics for choir_metric_new.
 typedef enum {
 	CHOIR_METRIC_MEAN, // (sum of values times weights) / (sum of weights)
 	CHOIR_METRIC_ACCURACY, // fraction of examples whose highest score is at their label
@@ -29,14 +29,14 @@ typedef enum {
 
 // One of the kinds above.
 choir_metric *choir_metric_new(const char *name, choir_metric_kind kind);
-// Of the scores above threshold (in Keras 0.5), the fraction whose label is not 0.
+// The fraction of scores above threshold (in Keras 0.5) whose label is not 0.
 choir_metric *choir_precision_new(const char *name, double threshold);
-// Of the labels that are not 0, the fraction whose score is above threshold.
+// The fraction of labels that are not 0 whose score is above threshold.
 choir_metric *choir_recall_new(const char *name, double threshold);
 // The harmonic mean of precision and recall; 0 without a positive score or label.
 choir_metric *choir_f1_new(const char *name, double threshold);
-// Counts: positives have a score above threshold, negatives another; they are true if the label is
-// not 0, or 0.
+// Count examples. Positives have a score above threshold, negatives another score. A positive is
+// true if its label is not 0, a negative if its label is 0.
 choir_metric *choir_true_positives_new(const char *name, double threshold);
 choir_metric *choir_false_positives_new(const char *name, double threshold);
 choir_metric *choir_true_negatives_new(const char *name, double threshold);

@@ -122,7 +122,7 @@ choir_tensor *choir_global_average_pool(choir_tensor *x);
 // How an image is enlarged.
 typedef enum {
 	CHOIR_NEAREST = 0,
-	// Linear between the centres of elements; beyond them the outer element (PyTorch's
+	// Linear between the centres of elements; the outer element beyond the outer centres (PyTorch's
 	// align_corners=False).
 	CHOIR_BILINEAR
 } choir_interpolation;
@@ -229,8 +229,8 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 // classes] give [n]; labels [n, positions] and logits [n, positions, classes] give [n, positions].
 // CHOIR_INVALID: a label is not a class, reported by some devices later.
 choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
-// With smoothed labels: each class has the probability smoothing / classes, the right one 1 -
-// smoothing more (arXiv:1512.00567). smoothing is 0 to 1.
+// The same with smoothed labels: each class has the probability smoothing / classes, and the right
+// class 1 - smoothing more (arXiv:1512.00567). smoothing is 0 to 1.
 choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 		choir_tensor *labels, choir_tensor *logits, double smoothing);
 

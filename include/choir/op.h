@@ -185,8 +185,8 @@ typedef struct {
 	double value; // of CHOIR_PAD_CONSTANT
 } choir_pad_options;
 
-// Adds before[i] elements before and after[i] after axis i. o NULL: zeros. CHOIR_PAD_REFLECT takes
-// fewer than the axis has.
+// Adds before[i] elements in front of axis i and after[i] elements behind it. o NULL: zeros. With
+// CHOIR_PAD_REFLECT both are less than the size of the axis.
 choir_tensor *choir_pad(choir_tensor *x, const int64_t before[], const int64_t after[],
 		const choir_pad_options *o);
 

@@ -101,7 +101,7 @@ typedef struct choir_csv_column {
 	// have no texts.
 	const char *output;
 	choir_csv_kind kind;
-	// Of CHOIR_CSV_NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1). Of CHOIR_CSV_DATE: f32, f64.
+	// For CHOIR_CSV_NUMBER f32, f64, i32, i64, u8 or bool (0 or 1); for CHOIR_CSV_DATE f32 or f64.
 	choir_dtype dtype;
 	// The texts of categories and one-hot numbers, in the order of their numbers; any other is a
 	// bad record. categories 0: the texts in the files, sorted by their bytes.
@@ -201,9 +201,9 @@ typedef struct {
 	// A float feature gives f32; an int64 feature i64, i32, u8 or bool, if each value fits; a
 	// bytes feature with values of one length any dtype, little-endian.
 	choir_dtype dtype;
-	// Of one example. Rank CHOIR_NONE: the first example gives the shape and the dtype (f32, i64,
-	// or u8 for bytes): a scalar for one number, [n] for n numbers or bytes, [m, n] for m values
-	// of n bytes.
+	// The shape of one example. Rank CHOIR_NONE: the first example gives the shape and the dtype
+	// (f32, i64, or u8 for bytes): a scalar for one number, [n] for n numbers or bytes, [m, n] for
+	// m values of n bytes.
 	choir_shape shape;
 	bool pad; // too few values are filled up with zeros
 	// The packed values of an example without the feature; copied. NULL: CHOIR_NOT_FOUND.
@@ -320,10 +320,10 @@ const char *choir_image_directory_dataset_path(const choir_dataset *d, int64_t i
 
 // Each byte is an example, u8.
 choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column);
-// Reads windows of text: "input", u8 [context], has bytes i to i + context - 1, "target" those one
-// further, for i = 0, stride (0: context), 2 stride, ... while they exist. A shuffle needs no
-// buffer. A compressed file is unpacked into memory here. CHOIR_UNSUPPORTED: more than 1 GiB, or
-// than both 64 MiB and 32 times its size.
+// Reads windows of text: "input", u8 [context], has bytes i to i + context - 1, and "target" has
+// bytes i + 1 to i + context. i is 0, stride, 2 stride, ... as long as the text has these bytes; a
+// stride of 0 means context. A shuffle needs no buffer. A compressed file is unpacked into memory
+// here. CHOIR_UNSUPPORTED: more than 1 GiB, or than both 64 MiB and 32 times its size.
 choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context, int64_t stride);
 // Reads lines, as u8 [CHOIR_UNKNOWN] without their ends (LF or CR LF). A line that is not UTF-8 is
 // a bad record.

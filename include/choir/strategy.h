@@ -111,7 +111,7 @@ typedef struct choir_strategy_options {
 	// 1000), and before saves. CHOIR_NONE: never. A difference is CHOIR_STATE. All workers need
 	// one value.
 	int64_t compare_steps;
-	// Of the replicas' operations, the same on all workers. Default: F32.
+	// The precision of the replicas' operations, the same on all workers. Default: F32.
 	choir_precision precision;
 	// The dtype in which f32 gradients are summed and sent, the same on all workers: CHOIR_F32
 	// (default), CHOIR_BF16 or CHOIR_F16, which needs a loss scale (optimizer.h). Each replica's

@@ -46,7 +46,7 @@ typedef struct choir_trace_span {
 	double own; // seconds outside of nested spans
 	int depth; // the thread's spans around this span
 	int worker; // whose trace it is
-	// Of a wait: "replica 3" or "worker 1", which came last. NULL: unknown.
+	// For a wait, who came last: "replica 3" or "worker 1". NULL: unknown.
 	const char *last;
 } choir_trace_span;
 
@@ -64,8 +64,8 @@ typedef struct choir_trace_options {
 	// stop a trace.
 	choir_trace_span_fn *span;
 	void *user;
-	// For choir_trace_merge; workers 0: 1. All workers start their traces right after
-	// choir_cluster_barrier.
+	// This worker and the number of workers, for choir_trace_merge; workers 0: 1. All workers start
+	// their traces right after choir_cluster_barrier.
 	int worker, workers;
 } choir_trace_options;
 

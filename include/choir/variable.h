@@ -66,7 +66,8 @@ typedef struct {
 	choir_aggregation aggregation;
 	choir_toggle trainable; // default: on, but off for ON_READ
 	choir_initializer initializer;
-	// Also of CONSTANT. 0: 1 for ORTHOGONAL, 0.05 for NORMAL, UNIFORM and TRUNCATED_NORMAL.
+	// For initializers with a scale, also CONSTANT. 0 means 1 for ORTHOGONAL, 0.05 for NORMAL,
+	// UNIFORM and TRUNCATED_NORMAL.
 	double scale;
 	const void *initial_value; // packed elements, copied; replaces initializer
 	choir_initializer_fn *initializer_fn; // replaces initializer if initial_value is NULL

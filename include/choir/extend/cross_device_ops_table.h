@@ -96,7 +96,7 @@ typedef struct choir_cross_device_ops_table {
 	void (*reset)(void *self);
 } choir_cross_device_ops_table;
 
-// For .cross_device_ops of strategies.
+// Registers a table for .cross_device_ops of strategies.
 CHOIR_MUST_CHECK choir_status choir_register_cross_device_ops(
 		const choir_cross_device_ops_table *table);
 

@@ -54,7 +54,7 @@ typedef struct choir_strategy_table {
 			void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);
 } choir_strategy_table;
 
-// For choir_strategy_new.
+// Registers a kind of strategies for choir_strategy_new.
 CHOIR_MUST_CHECK choir_status choir_register_strategy(const choir_strategy_table *table);
 
 CHOIR_C_END

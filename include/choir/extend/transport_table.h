@@ -61,7 +61,7 @@ typedef struct choir_transport_table {
 	size_t eager;
 } choir_transport_table;
 
-// For .transport of clusters.
+// Registers a table for .transport of clusters.
 CHOIR_MUST_CHECK choir_status choir_register_transport(const choir_transport_table *table);
 
 CHOIR_C_END

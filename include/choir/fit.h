@@ -127,9 +127,9 @@ typedef struct {
 // Options of choir_fit.
 typedef struct {
 	size_t size;
-	int64_t epochs; // all of a training, including those before a checkpoint; 0: 1
-	// Batches in an epoch; the next goes on in the data, and at their end from the start. 0: a
-	// pass.
+	int64_t epochs; // of the whole training, with those before a checkpoint; 0: 1
+	// Batches in an epoch. The next epoch continues in the data, and from the start when they end.
+	// 0: one pass over the data.
 	int64_t steps_per_epoch;
 	choir_distributed_dataset *validation; // evaluated after an epoch; NULL: none
 	int64_t validation_every; // epochs; 0: 1
@@ -167,14 +167,15 @@ CHOIR_MUST_CHECK choir_status choir_fit(
 // Computes the logs "val_loss" and so on, on one pass over data. Then rewinds data.
 CHOIR_MUST_CHECK choir_status choir_evaluate(choir_model *m, choir_distributed_dataset *data);
 
-// Gets the results of the examples first to first + rows - 1, [rows, ..], in the order of the
-// data. They are in a frame on the strategy's first device, freed when fn returns.
+// Gets the results of some examples, [rows, ..], in the order of the data; first is the index of
+// the first example. The results are in a frame on the strategy's first device, which is freed when
+// fn returns.
 typedef choir_status choir_results_fn(choir_tensor *results, int64_t first, void *user);
-// Calls fn for the results of each batch of one pass, then rewinds data. All workers get the
-// results of all.
+// Calls fn for the results of each batch of one pass, then rewinds data. Each worker gets the
+// results of all workers.
 CHOIR_MUST_CHECK choir_status choir_predict_batches(
 		choir_model *m, choir_distributed_dataset *data, choir_results_fn *fn, void *user);
-// The results of one pass over data, in f: [examples, ..]. f keeps a failure.
+// Gives the results of one pass over data, [examples, ..], in f, which keeps a failure.
 choir_tensor *choir_predict(choir_model *m, choir_distributed_dataset *data, choir_frame *f);
 
 CHOIR_C_END

@@ -85,7 +85,8 @@ typedef struct choir_strategy_options {
 	const char *parameter_devices;
 	// Not both its .implementation and .cross_device_ops.
 	const choir_communication_options *communication;
-	// Parameter server: 1 to 1024, each with at least one replica; 0: 1.
+	// Parameter server: the number of workers, 1 to 1024, each with at least one replica; 0 means
+	// 1.
 	int workers;
 	// Parameter server with several workers. On (default): a variable's lock guards each read,
 	// write and update. Off: relaxed atomics on host memory; a read may mix updates, and a

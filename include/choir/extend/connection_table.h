@@ -30,7 +30,7 @@ typedef struct {
 	bool ready; // out: a call can continue, or fails
 } choir_connection_wait;
 
-// A table with a NULL slot is CHOIR_INVALID. Other rules of all tables: extend.h.
+// A missing slot is CHOIR_INVALID. Other rules of all tables: extend.h.
 typedef struct choir_connection_table {
 	size_t size;
 	uint32_t version;
@@ -48,7 +48,7 @@ typedef struct choir_connection_table {
 	// The connection may fail later: CHOIR_PEER_LOST in send and receive. CHOIR_NOT_FOUND: no
 	// process listens there, or the host is unknown.
 	choir_status (*connect)(void *self, const char *address, uint64_t *connection);
-	// Sends as many bytes of up to 64 parts as fit, and sets *sent to their number.
+	// As many bytes of up to 64 parts as fit; *sent: their number.
 	choir_status (*send)(void *self, uint64_t connection, const choir_connection_part parts[],
 			int n, size_t *sent);
 	// CHOIR_END: the peer has closed the connection, and all its bytes have been received.
@@ -57,10 +57,10 @@ typedef struct choir_connection_table {
 			void *self, uint64_t connection, void *data, size_t capacity, size_t *received);
 	// "127.0.0.1:40112, TLS 1.3".
 	void (*describe)(const void *self, uint64_t connection, char *text, size_t size);
-	// Ends a connection or a listener. Bytes sent before still arrive if the peer is alive.
+	// A connection or a listener. Bytes sent before still arrive if the peer is alive.
 	void (*drop)(void *self, uint64_t connection);
-	// Waits until an entry is ready, until wake is called, or until now reaches the time until. If
-	// wake was called before, the next wait returns at once.
+	// Until a wait is ready, until wake is called, or until now reaches until. If wake was called
+	// before, the next wait returns at once.
 	choir_status (*wait)(void *self, choir_connection_wait waits[], int n, double until);
 	void (*wake)(void *self); // (any) ends the present or the next wait
 	double (*now)(void *self); // (any) seconds on the monotonic clock that time limits use

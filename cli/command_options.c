@@ -16,10 +16,12 @@
 enum { MAX_OPTIONS = 64, MAX_LETTERS = 64, MAX_TEXT = 1024, HELP_COLUMN = 30 };
 
 const char json_help[] = "print JSON, one object per line";
-const char devices_help[] =
-		"devices for the replicas (one CPU device per replica, at\nmost one per processor)";
-const char replicas_help[] = "number of replicas (one per device in --devices or\n"
-							 "CHOIR_DEVICES, at least one per worker)";
+const char devices_help[] = "devices for the replicas (CHOIR_DEVICES, else all\n"
+							"accelerators, else one CPU device per replica, at most\n"
+							"one per processor)";
+const char replicas_help[] = "number of replicas (one per device named in --devices or\n"
+							 "CHOIR_DEVICES, or per accelerator; at least one per\n"
+							 "worker)";
 
 void print_error(const char *who, const char *text)
 {

@@ -95,8 +95,8 @@ static const command self = {
 			"need fewer multiplications than their definition. reorders is the number of\n"
 			"reorders of weights for oneDNN per step.\n\n"
 			"Under mpirun -n N the replicas are divided among N processes, and there is no\n"
-			"limit_ms. overlap_us is the longest time to pass a gradient to the thread that\n"
-			"exchanges it during the backward pass; 0 without this thread.",
+			"limit_ms. overlap_us is the median time to wake the thread that exchanges gradients\n"
+			"during the backward pass; 0 without this thread.",
 	.examples = { "choir bench train --case cnn --replicas 2 --seconds 10",
 			"choir bench train --case gpt128 --breakdown" },
 	.n = sizeof options / sizeof options[0],

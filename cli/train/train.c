@@ -49,8 +49,9 @@ static const option options[] = {
 				"also several with commas (label, or the last column)" },
 	{ .name = "--task", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.task,
 		.choices = tasks, .recorded = true,
-		.help = "classification or regression of a CSV file's target (auto: a\n"
-				"regression if its numbers are not whole, or of several\ntargets)" },
+		.help = "classification, regression or auto, for the target of a CSV\n"
+				"file; auto: a regression if the target's numbers are not all\n"
+				"whole, or if there are several targets (auto)" },
 	{ .name = "--bad-rows", .alias = "--wrong-rows", .value = "POLICY", .kind = OPTION_CHOICE,
 		.to = &given.bad_rows, .choices = bad_rows, .recorded = true,
 		.help = "policy for rows that cannot be read (csv:, tfrecord:) or\n"
@@ -62,7 +63,7 @@ static const option options[] = {
 				"drop, or impute the mean and add an input that says so\n(drop)" },
 	{ .name = "--max-categories", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.max_categories, .min = 1, .max = MAX_INPUTS, .recorded = true,
-		.help = "csv: columns of text with more different texts are no\ninput (64)" },
+		.help = "csv: ignore text columns with more than N different texts\n(64)" },
 	{ .name = "--image-size", .value = "N", .kind = OPTION_INTEGER, .to = &given.image_size,
 		.min = 1, .max = 1 << 14, .recorded = true,
 		.help = "images: height and width in pixels (224)" },
@@ -166,8 +167,9 @@ static const option options[] = {
 		.min = 1, .max = 1 << 16,
 		.help = replicas_help },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
-		.help = "devices for the replicas, as in cpu:0,cpu:1 (one CPU\n"
-				"device per replica, at most one per processor)" },
+		.help = "devices for the replicas, as in cpu:0,cpu:1 (CHOIR_DEVICES,\n"
+				"else all accelerators, else one CPU device per replica, at\n"
+				"most one per processor)" },
 	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .min = 1,
 		.max = 1 << 10, .own = true, .help = "threads per device (1)" },
 	{ .name = "--workers", .value = "N", .kind = OPTION_INTEGER, .to = &given.workers, .min = 1,
@@ -180,13 +182,13 @@ static const option options[] = {
 	{ .name = "--auto-shard", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.auto_shard,
 		.choices = train_shards, .recorded = true,
 		.help = "what each process under mpirun reads:\n"
-				"data: all examples, to keep those of its replicas\n"
-				"off: all examples, to keep all\n"
-				"file: its own files\n"
+				"data: reads all examples and keeps those of its replicas\n"
+				"off: reads and keeps all examples\n"
+				"file: reads only its own files\n"
 				"auto: as file if the data are in files, else as data\n(data)" },
 	{ .name = "--lowest-instruction-set", .kind = OPTION_FLAG, .to = &given.lowest_set,
-		.help = "under mpirun on different processors: use the highest\n"
-				"instruction set that all processors have" },
+		.help = "under mpirun on different processors: use the lowest of\n"
+				"their instruction sets, which all of them have" },
 	{ .name = "--timeout", .value = "S", .kind = OPTION_NUMBER, .to = &given.timeout,
 		.zero = true,
 		.help = "under mpirun: seconds to wait for another worker before\n"

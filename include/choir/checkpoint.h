@@ -35,17 +35,17 @@ typedef struct choir_checkpoint_options {
 	const char *best_metric;
 	int max_best_to_keep; // default: 1
 	bool best_is_lowest;
-	// A save copies to memory, which a thread of the lowest priority writes; the next save waits
-	// for it. The memory stays until the manager is freed.
+	// A save copies the state to memory, and a thread of the lowest priority writes it to the disk.
+	// The next save waits for this thread. The memory stays until the manager is freed.
 	bool asynchronous;
 } choir_checkpoint_options;
 
 // Saves and restores a strategy in one directory. Free it before the strategy.
 typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 
-// Locks the directory until the manager is freed or the process ends. Makes it if its parent
-// exists. s NULL: the current strategy. Removes half-written files. CHOIR_STATE: another manager
-// has locked the directory. CHOIR_UNSUPPORTED: a newer version of Choir has written there.
+// Locks the directory until the manager is freed or the process ends. Makes the directory if its
+// parent exists. s NULL: the current strategy. Removes half-written files. CHOIR_STATE: another
+// manager has locked the directory. CHOIR_UNSUPPORTED: a newer version of Choir has written there.
 // CHOIR_CORRUPT: ".lock" or a half-written file is a link, or not Choir's.
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
@@ -104,7 +104,7 @@ typedef struct {
 choir_checkpoint_list *choir_checkpoint_list_new(const char *directory);
 void choir_checkpoint_list_free(choir_checkpoint_list *l);
 
-// In the order of their saves, damaged and half-written ones included.
+// The number of steps, with damaged and half-written ones. They are in the order of their saves.
 size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l);
 
 // The i-th step's number (or CHOIR_NONE), its folder, and its training's replicas (0: damaged).
@@ -120,7 +120,8 @@ const char *choir_checkpoint_list_metadata(
 // the next check. CHOIR_CORRUPT: damaged or half-written. CHOIR_NOT_FOUND: a file is missing.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
 
-// Of the last successful check; the k-th is valid until the next call.
+// The tensors of the step that was last checked successfully. The k-th is valid until the next
+// call.
 size_t choir_checkpoint_list_tensors(const choir_checkpoint_list *l);
 const choir_checkpoint_tensor *choir_checkpoint_list_tensor(choir_checkpoint_list *l, size_t k);
 

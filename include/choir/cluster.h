@@ -73,7 +73,7 @@ void choir_cluster_free(choir_cluster *c);
 
 // Getters
 
-// From 0, and their number.
+// This worker's number, from 0, and the number of workers.
 int choir_cluster_worker(const choir_cluster *c);
 int choir_cluster_workers(const choir_cluster *c);
 // True for worker 0, or an evaluator, which saves checkpoints and writes summaries.
@@ -91,14 +91,15 @@ const char *choir_cluster_transport(const choir_cluster *c);
 
 // Waits until all workers have made this call.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
-// Copies bytes at data from worker from to all.
+// Copies data, a memory block of this many bytes, to all workers; from is the worker that sends it.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
-// Collects bytes from each worker in all, in order.
+// Gathers own, a memory block of this many bytes, from each worker in the block all, in the order
+// of workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 
-// Stops the job: all later calls fail on all workers, with the text why. Threads: any.
+// Stops the job: all later calls fail on all workers, with this text. Threads: any.
 void choir_cluster_abort(choir_cluster *c, const char *why);
 
 CHOIR_C_END

@@ -1,11 +1,12 @@
-// Cross-replica context, where the tensors of all replicas are values (value.h): of a merge
-// function, or outside of runs the program's (choir_strategy_cross).
+// Cross-replica context, where the tensors of all replicas are values (value.h). Each merge
+// function has such a context, and so has the program outside of runs (choir_strategy_cross).
 //
 // Ownership: results and views belong to the context's frame, and live until the merge call ends,
 // or until the program clears its frame.
 // Errors: the frame keeps the first failure, which the merge call returns. CHOIR_STATE: a variable
 // of another strategy; the thread is not in the context (no frame keeps this failure).
-// Threads: the thread of a merge function for its context, one thread at a time for the program's.
+// Threads: a merge function's context is used on that function's thread, the program's context by
+// one thread at a time.
 #pragma once
 
 #include "strategy.h"
@@ -44,20 +45,21 @@ choir_value *choir_cross_result(choir_cross *x, const char *name);
 // choir_cross_result. The run may have sync points.
 CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *fn, void *user);
 
-// Reductions and copies. The destination is the devices of the value to: of a variable's copies
-// (it is not written), or of its tensors. So reducing a value to itself all-reduces it. op,
-// counts, dtypes, and values that are the same for all replicas follow choir_strategy_reduce.
+// Reductions and copies. The argument to gives the destination: the devices of a variable's copies
+// (the variable is not written), or of a value's tensors. So reducing a value to itself all-reduces
+// it. op, counts, dtypes, and values that are the same for all replicas follow
+// choir_strategy_reduce.
 
 // Makes a destination of up to 64 different devices, "cpu:0,cpu:1", of the strategy or not. NULL:
 // all that run replicas. CHOIR_NOT_FOUND: an unknown device.
 choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
-// Gives the sum or mean of v over replicas, mirrored on the devices of to. All tensors need one
-// shape and dtype. A plain number stays plain. Sums follow the canonical tree, by the strategy's
-// cross-device operations if it has these devices. A large reduction in host memory to a variable
-// with one copy is lazy: it is computed at its first use, or chunk by chunk in an elementwise
-// update, and only then can be CHOIR_NO_MEMORY or CHOIR_TIMEOUT. CHOIR_INVALID: a replica without
-// a value.
+// Gives the sum or mean of v over replicas, mirrored on the destination's devices. All tensors need
+// one shape and dtype. A plain number stays plain. Sums follow the canonical tree, by the
+// strategy's cross-device operations if it has these devices. A large reduction in host memory to a
+// variable with one copy is lazy: it is computed at its first use, or chunk by chunk in an
+// elementwise update, and only then can fail with CHOIR_NO_MEMORY or CHOIR_TIMEOUT. CHOIR_INVALID:
+// a replica has no value.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 
@@ -73,8 +75,8 @@ typedef struct {
 CHOIR_MUST_CHECK choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_reduce_op op,
 		size_t n, choir_reduction items[], const choir_communication_options *o);
 
-// Copies v, plain, mirrored or a variable, to the devices of to. The result is mirrored; a plain
-// number stays plain.
+// Copies v, which is plain, mirrored or a variable, to the destination's devices. The result is
+// mirrored; a plain number stays plain.
 choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_value *to);
 
 // Computes a tensor from t, a variable's value, in t's frame.
@@ -92,7 +94,7 @@ typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 choir_tensor *choir_cross_fetch(
 		choir_cross *x, choir_variable *v, choir_device *d, choir_fetch_fn *fn, void *user);
 
-// choir_strategy_reduce in x's frame.
+// Reduces as choir_strategy_reduce does; the result is in x's frame.
 choir_tensor *choir_cross_reduce(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_axes axes);
 

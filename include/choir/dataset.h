@@ -1,6 +1,7 @@
-// Datasets: streams of elements on the host, and their transforms (source.h has the sources). An
-// element has one component for each named column. It is an example, or a batch after the
-// transform batch. Making a chain reads only headers of files, unless a comment says otherwise.
+// Datasets are streams of elements on the host, and their transforms (source.h has the sources). An
+// element has one component for each named column. Before choir_dataset_batch an element is one
+// example, after it a batch. Making a chain reads only headers of files, unless a comment says
+// otherwise.
 //
 // Ownership: a transform takes ownership of its source, also after a failure, so freeing the last
 // dataset frees the chain. A transform of NULL returns NULL and keeps the first failure, so one
@@ -24,25 +25,28 @@ typedef struct {
 } choir_column;
 
 // Joins the columns of a and b, which have different names. Both have single examples, or batches
-// of one size. Different lengths are CHOIR_INVALID, perhaps when the shorter one ends.
+// of one size. CHOIR_INVALID: the lengths differ. If a length is unknown, the read at the end of
+// the shorter dataset fails.
 choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b);
-// The elements of a, then those of b, of the same columns: single examples, or batches.
+// Gives the elements of a, then those of b. Both have the same columns, and both have single
+// examples or both have batches.
 choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
 // Converts a column to f32, multiplied by scale: computed in f32 from u8, bool and f32, and in f64
 // from i32, i64 and f64. CHOIR_UNSUPPORTED: another dtype.
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
 // Computes the mean and the population standard deviation of each of the n numbers of an f32
-// column's examples. NaN is left out; without anything else both are 0. If only the last axis has
-// n numbers, as the channels of images, number i is that of the axis in all places. Reads d, which
-// has examples and an end, and rewinds it.
+// column's examples. n is the number of elements of an example, or the size of its last axis. In
+// the second case mean[i] is taken over all positions, as for channel i of images. NaN is left out;
+// if all values are NaN, both are 0. Reads d to its end and rewinds it, so d is finite and not
+// empty.
 CHOIR_MUST_CHECK choir_status choir_dataset_moments(
 		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[]);
-// Number i of an f32 column becomes (number - mean[i]) / deviation[i], as choir_dataset_moments
-// counts. A deviation of 0 counts as 1.
+// Number i of an f32 column, counted as in choir_dataset_moments, becomes (number - mean[i]) /
+// deviation[i]. A deviation of 0 counts as 1.
 choir_dataset *choir_dataset_standardize(choir_dataset *d, const char *column, size_t n,
 		const float mean[], const float deviation[]);
-// Replaces NaN in an f32 column: number i becomes value[i], for example choir_dataset_moments'
-// mean.
+// Replaces NaN in an f32 column: number i becomes value[i], for example the mean from
+// choir_dataset_moments.
 choir_dataset *choir_dataset_fill_nan(
 		choir_dataset *d, const char *column, size_t n, const float value[]);
 // [28, 28] becomes [784], and a scalar [1].
@@ -52,13 +56,14 @@ choir_dataset *choir_dataset_flatten(choir_dataset *d, const char *column);
 typedef struct {
 	size_t size;
 	int64_t padding; // pixels of zeros that are added on each side before the crop
-	int64_t height, width; // of the crop; 0: as in the examples
+	int64_t height, width; // of the crop; 0 means those of the examples
 	bool flip; // half of the examples are mirrored, left to right
 	uint64_t seed;
 } choir_augment_options;
-// Crops and mirrors images, [height, width] or [height, width, channels] of any dtype. The numbers
-// depend only on the seed, the pass and the example's position in d. Place it before batch and
-// after a shuffle, which then perhaps needs no buffer. The crop fits into the padded image.
+// Crops and mirrors images, [height, width] or [height, width, channels] of any dtype. The crop and
+// the flip depend only on the seed, the pass and the example's position in d. Place this stage
+// before batch and after a shuffle, which needs no buffer if the source has random access. The crop
+// fits into the padded image.
 choir_dataset *choir_dataset_augment_images(
 		choir_dataset *d, const char *column, const choir_augment_options *o);
 
@@ -75,8 +80,8 @@ typedef struct {
 	choir_dtype dtype;
 	void *internal; // Choir's
 } choir_component;
-// Sets the shape of a component of out in dimensions that vary (0 before), and gives data the
-// memory. Old values are lost.
+// Sets the dimensions of entry that vary (0 until then), and points entry->data to memory of that
+// shape. entry is a component of out. Old values are lost.
 CHOIR_MUST_CHECK choir_status choir_component_resize(
 		choir_component *entry, const choir_shape *shape);
 
@@ -88,7 +93,7 @@ typedef struct {
 	// vary. NULL: those of in.
 	size_t n;
 	const choir_column *columns;
-	int threads; // threads that call fn, including the reading thread; 0: 1
+	int threads; // threads that call fn, including the reading thread; 0 means 1
 } choir_map_options;
 // Applies fn to each element, in the same order for any number of threads. fn may be called for
 // elements that are never read. It cannot change the size of a batch.
@@ -102,52 +107,56 @@ choir_dataset *choir_dataset_filter(choir_dataset *d, choir_filter_fn *fn, void 
 typedef choir_dataset *choir_interleave_fn(const choir_component in[], void *user);
 typedef struct {
 	size_t size;
-	// As in choir_map_options, for the datasets that fn makes.
+	// The columns of the datasets that fn makes, as in choir_map_options.
 	size_t n;
 	const choir_column *columns;
-	int64_t cycle_length; // datasets read in turn; 0: 1
-	int64_t block_length; // examples of a turn; 0: 1
+	int64_t cycle_length; // datasets read in turn; 0 means 1
+	int64_t block_length; // examples of a turn; 0 means 1
 	bool read_ahead; // each open dataset reads ahead on its own thread
 	bool files; // elements are file names that fn opens; sharding by file shards the names
 } choir_interleave_options;
-// Interleaves the examples of the datasets that fn makes from d's. When one ends, a new one
-// replaces it at its next turn. Shuffles in them use the number of d's pass.
+// Calls fn for elements of d, and interleaves the examples of the datasets that it makes. When one
+// ends, a new one replaces it at its next turn. A shuffle inside these datasets takes its order
+// from the number of d's pass.
 choir_dataset *choir_dataset_interleave(
 		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
 // Reads one dataset after another, without cycle_length and block_length.
 choir_dataset *choir_dataset_flat_map(
 		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
 
-// Keeps the elements of the first complete pass for later ones: in memory, or in the file path,
-// which appears at its end. If the file exists, d's source is not read: remove the file after a
-// change of the data. CHOIR_INVALID: the file was made after other stages, or from another part of
-// the data.
+// Keeps the elements of the first complete pass and gives them again in later passes. NULL keeps
+// them in memory. A path keeps them in a file, which appears when the first pass is complete. If
+// the file exists, d's source is not read: remove the file after a change of the data.
+// CHOIR_INVALID: the file was written by a chain of other stages or arguments, or for another
+// worker's share of the data.
 choir_dataset *choir_dataset_cache(choir_dataset *d, const char *path);
 
 // Order and batches
 //
 // Counts and indices are in elements.
 
-// The first elements (0 or more) of d.
+// Gives only the first elements of d, 0 or more.
 choir_dataset *choir_dataset_take(choir_dataset *d, int64_t elements);
-// d without its first elements.
+// Gives the elements of d after the first ones.
 choir_dataset *choir_dataset_skip(choir_dataset *d, int64_t elements);
-// Keeps elements index, index + count, index + 2 count, ... CHOIR_INVALID: d has elements, but
-// fewer than count; perhaps at the first read. If both are CHOIR_SHARD_HINT, a distribution with
-// the policy HINT (input.h) sets them to the number of workers and this worker's index; else all
-// elements are kept.
+// Keeps elements index, index + count, index + 2 count, ... CHOIR_INVALID: d has fewer than count
+// elements, but is not empty. If their number is unknown, the first read fails. If count and index
+// are both CHOIR_SHARD_HINT, a distribution with the policy HINT (input.h) sets them to the number
+// of workers and this worker's index; else all elements are kept.
 enum { CHOIR_SHARD_HINT = -3 };
 choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t index);
-// Shuffles d, in another order in each pass: each element is drawn from a buffer, which is then
-// filled again; with CHOIR_ALL all orders are equally likely. The order depends only on seed, pass
-// and buffer. Sources with random access need no memory for it, also after zip, concatenate,
-// to_float, flatten, take, skip and shard.
+// Shuffles d, in another order in each pass. buffer is the number of elements in a buffer: each
+// element is drawn from it, and the next element of d takes its place. CHOIR_ALL: the buffer holds
+// all elements, so all orders are equally likely. The order depends only on seed, pass and buffer.
+// Sources with random access need no memory for the buffer, also after zip, concatenate, to_float,
+// flatten, take, skip and shard.
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
-// The same order in each pass.
+// Shuffles d in the same order in each pass.
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);
-// Reads d for times passes (CHOIR_FOREVER: without end).
+// Repeats d. times is the number of passes, or CHOIR_FOREVER (without end).
 choir_dataset *choir_dataset_repeat(choir_dataset *d, int64_t times);
-// Makes batches of size examples of one shape, the last one perhaps smaller or dropped.
+// Makes batches of examples of one shape. size is the number of examples in a batch. The last batch
+// may be smaller; choir_dataset_batch_drop_remainder leaves such a batch out.
 choir_dataset *choir_dataset_batch(choir_dataset *d, int64_t size);
 choir_dataset *choir_dataset_batch_drop_remainder(choir_dataset *d, int64_t size);
 typedef struct {
@@ -165,30 +174,33 @@ choir_dataset *choir_dataset_unbatch(choir_dataset *d);
 typedef struct {
 	size_t size;
 	int64_t length; // examples in a window; at least 1
-	int64_t shift; // from the start of a window to the start of the next; 0: length
-	int64_t stride; // from one example of a window to the next; 0: 1
+	int64_t shift; // from the start of a window to the start of the next; 0 means .length
+	int64_t stride; // from one example of a window to the next; 0 means 1
 	bool drop_remainder; // drops windows that reach beyond the end
 } choir_window_options;
 // Makes windows of single examples; each is one example of shape [length, ...], or [CHOIR_UNKNOWN,
 // ...] if shorter windows at the end are kept.
 choir_dataset *choir_dataset_window(choir_dataset *d, const choir_window_options *o);
-// Reads up to batches elements ahead, on a thread from the first read to the free. CHOIR_STATE: it
-// was read before a fork.
+// Reads ahead on a thread of its own, from the first read until the dataset is freed. batches is
+// the largest number of elements that wait to be used. CHOIR_STATE: in the child of a fork, if d
+// was read before.
 choir_dataset *choir_dataset_prefetch(choir_dataset *d, int batches);
 
 // Getters
 
 // The number of columns.
 size_t choir_dataset_columns(const choir_dataset *d);
-// Its shape is that of one example, with CHOIR_UNKNOWN in dimensions that vary; data is NULL.
+// The i-th column. Its shape is that of one example, with CHOIR_UNKNOWN in dimensions that vary;
+// data is NULL.
 const choir_column *choir_dataset_column(const choir_dataset *d, size_t i);
-// The largest batch. 0: single examples.
+// The size of the largest batch; 0: elements are single examples.
 int64_t choir_dataset_batch_size(const choir_dataset *d);
-// Elements in a pass. UNKNOWN: only reading can find it.
+// The number of elements in a pass. UNKNOWN: it is known only after reading.
 enum { CHOIR_UNKNOWN_CARDINALITY = -1, CHOIR_INFINITE_CARDINALITY = -2 };
 int64_t choir_dataset_cardinality(const choir_dataset *d);
 
-// Frees the chain, after a function of the program that prefetch is calling has returned.
+// Frees the chain. If prefetch's thread is in a function of the program, first waits until it
+// returns.
 void choir_dataset_free(choir_dataset *d);
 
 CHOIR_C_END

@@ -25,10 +25,11 @@
 // Argument fmt is a printf format for the arguments from arg on; arg 0: in a va_list.
 #define CHOIR_PRINTF(fmt, arg) __attribute__((format(printf, fmt, arg)))
 
-// Of all tables of choir/extend.h. Another version is CHOIR_INVALID.
+// The version of all tables of choir/extend.h. Another version is CHOIR_INVALID.
 #define CHOIR_TABLE_VERSION 1
 
-// For options in which 0 means the default. A field accepts only those that its comment names.
+// Values of options in which 0 means the default. A field accepts only those that its comment
+// names.
 enum {
 	CHOIR_ZERO = -1, // the number 0
 	CHOIR_FOREVER = -1, // no time limit; endless repetition

@@ -42,7 +42,8 @@ typedef struct {
 	// A factor of the loss for each class, if labels are classes. Copied.
 	const double *class_weights;
 	size_t n_classes;
-	// Its regularization loss (layer.h) is added to the loss, also in evaluation. NULL: .layer.
+	// The layer whose regularization loss (layer.h) is added to the loss, also in evaluation. NULL:
+	// .layer.
 	choir_layer *regularized;
 } choir_model_options;
 
@@ -60,22 +61,22 @@ choir_model *choir_model_new(const choir_model_options *o);
 double choir_model_log(choir_model *m, const char *name);
 size_t choir_model_logs(const choir_model *m);
 const char *choir_model_log_name(const choir_model *m, size_t i);
-// The epochs that choir_fit has completed since it began, and a log after an epoch (from 1): NAN
-// without such an epoch or log, or without a validation after it.
+// The number of epochs that choir_fit has completed since it began. choir_model_history gives a log
+// after an epoch (from 1); NAN: there is no such epoch or log, or no validation after it.
 int64_t choir_model_epochs(const choir_model *m);
 double choir_model_history(const choir_model *m, const char *name, int64_t epoch);
 // The best epoch of early stopping so far; 0: none.
 int64_t choir_model_best_epoch(const choir_model *m);
 
 // Stops choir_fit after the current step, in a callback of an epoch's end after that epoch. An
-// incomplete epoch adds nothing to the history. One worker stops all, outside of callbacks of
-// batches at the epoch's end. Threads: any.
+// incomplete epoch adds nothing to the history. A call on one worker stops all workers: after a
+// step if there are callbacks of batches, else at the epoch's end. Threads: any.
 void choir_model_stop(choir_model *m);
 
 // Where a training is.
 typedef struct {
 	choir_model *model;
-	int64_t epoch, epochs; // from 1; of how many
+	int64_t epoch, epochs; // from 1; the number of epochs
 	int64_t batch; // of the epoch, from 1; 0: before the first
 	int64_t batches; // in an epoch; CHOIR_UNKNOWN_CARDINALITY: unknown
 	int64_t step; // batches since the training began
@@ -126,9 +127,9 @@ typedef struct {
 // Options of choir_fit.
 typedef struct {
 	size_t size;
-	int64_t epochs; // all of a training, including those before a checkpoint; 0: 1
-	// Batches in an epoch; the next goes on in the data, and at their end from the start. 0: a
-	// pass.
+	int64_t epochs; // of the whole training, with those before a checkpoint; 0: 1
+	// Batches in an epoch. The next epoch continues in the data, and from the start when they end.
+	// 0: one pass over the data.
 	int64_t steps_per_epoch;
 	choir_distributed_dataset *validation; // evaluated after an epoch; NULL: none
 	int64_t validation_every; // epochs; 0: 1
@@ -166,14 +167,15 @@ CHOIR_MUST_CHECK choir_status choir_fit(
 // Computes the logs "val_loss" and so on, on one pass over data. Then rewinds data.
 CHOIR_MUST_CHECK choir_status choir_evaluate(choir_model *m, choir_distributed_dataset *data);
 
-// Gets the results of the examples first to first + rows - 1, [rows, ..], in the order of the
-// data. They are in a frame on the strategy's first device, freed when fn returns.
+// Gets the results of some examples, [rows, ..], in the order of the data; first is the index of
+// the first example. The results are in a frame on the strategy's first device, which is freed when
+// fn returns.
 typedef choir_status choir_results_fn(choir_tensor *results, int64_t first, void *user);
-// Calls fn for the results of each batch of one pass, then rewinds data. All workers get the
-// results of all.
+// Calls fn for the results of each batch of one pass, then rewinds data. Each worker gets the
+// results of all workers.
 CHOIR_MUST_CHECK choir_status choir_predict_batches(
 		choir_model *m, choir_distributed_dataset *data, choir_results_fn *fn, void *user);
-// The results of one pass over data, in f: [examples, ..]. f keeps a failure.
+// Gives the results of one pass over data, [examples, ..], in f, which keeps a failure.
 choir_tensor *choir_predict(choir_model *m, choir_distributed_dataset *data, choir_frame *f);
 
 CHOIR_C_END

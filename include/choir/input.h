@@ -43,8 +43,8 @@ typedef struct choir_input_options {
 	// batches (docs/rules.md, section 9).
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
-	// For programs that connect workers themselves: their number, and this worker's index. Each
-	// has as many replicas as the strategy, and its data end independently. Both 0: the
+	// For programs that connect workers themselves: the number of workers, and this worker's index.
+	// Each worker has as many replicas as the strategy, and its data end independently. Both 0: the
 	// strategy's.
 	int workers, worker;
 	// Each replica takes a whole batch of the dataset. Under DATA, batch i of a step goes to
@@ -89,7 +89,7 @@ CHOIR_MUST_CHECK choir_status choir_cluster_compare_files(
 choir_dataset *choir_strategy_make_memory_dataset(
 		choir_strategy *s, int64_t examples, size_t n, const choir_column columns[]);
 
-// For a choir_dataset_fn.
+// What a choir_dataset_fn is told.
 typedef struct choir_input_context {
 	size_t size;
 	int input_pipelines; // workers; under PER_REPLICA, replicas

@@ -28,24 +28,24 @@ choir_layer *choir_dense_no_bias_new(const char *name, int64_t in, int64_t out);
 // "name/kernel" is [kernel, kernel, in / groups, out], bias [out].
 choir_layer *choir_conv2d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// With choir_conv1d: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in / groups,
-// out].
+// The same with choir_conv1d: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in /
+// groups, out].
 choir_layer *choir_conv1d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// With choir_conv3d: [n, d, h, w, in], and "name/kernel" is [kernel, kernel, kernel, in / groups,
-// out].
+// The same with choir_conv3d: x is [n, d, h, w, in], and "name/kernel" is [kernel, kernel, kernel,
+// in / groups, out].
 choir_layer *choir_conv3d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// With choir_conv2d_transpose, choir_conv1d_transpose and choir_conv3d_transpose. "name/kernel" is
-// [kernel, .., out / groups, in], with one to three axes of kernel elements.
+// The same with choir_conv2d_transpose, choir_conv1d_transpose and choir_conv3d_transpose.
+// "name/kernel" is [kernel, .., out / groups, in], with one to three axes of kernel elements.
 choir_layer *choir_conv2d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 choir_layer *choir_conv1d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 choir_layer *choir_conv3d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// With choir_max_pool2d and choir_average_pool2d. stride 0: size. padding: 0 or more, or
-// CHOIR_PADDING_SAME.
+// Apply choir_max_pool2d and choir_average_pool2d. A stride of 0 means size. padding is 0 or more,
+// or CHOIR_PADDING_SAME.
 choir_layer *choir_max_pool2d_new(int size, int stride, int padding);
 choir_layer *choir_average_pool2d_new(int size, int stride, int padding);
 // For sequences [n, w, c] and volumes [n, d, h, w, c].
@@ -53,7 +53,7 @@ choir_layer *choir_max_pool1d_new(int size, int stride, int padding);
 choir_layer *choir_average_pool1d_new(int size, int stride, int padding);
 choir_layer *choir_max_pool3d_new(int size, int stride, int padding);
 choir_layer *choir_average_pool3d_new(int size, int stride, int padding);
-// Over all pixels: [n, h, w, c] gives [n, c].
+// Averages over all pixels: [n, h, w, c] gives [n, c].
 choir_layer *choir_global_average_pool2d_new(void);
 // Over all axes but the first and the last: [n, .., c] gives [n, c].
 choir_layer *choir_global_max_pool_new(void);
@@ -76,10 +76,10 @@ typedef struct {
 	double momentum, epsilon; // 0 means 0.99 and 1e-3; CHOIR_ZERO means 0
 	choir_toggle over_replicas; // on: global statistics, with two sync points a step; default: off
 } choir_batch_normalization_options;
-// Applies choir_batch_norm to [.., channels]. While a tape records, it uses the batch's
-// statistics, and moves the moving ones towards them by the factor 1 - momentum; otherwise it uses
-// these: "name/moving_mean", from 0, and "name/moving_variance", from 1, both ON_READ with MEAN. A
-// replica without examples changes its components only if over_replicas is on.
+// Applies choir_batch_norm to [.., channels]. While a tape records, the layer uses the batch's
+// statistics, and moves the moving statistics towards them by the factor 1 - momentum. Otherwise it
+// uses the moving statistics: "name/moving_mean", from 0, and "name/moving_variance", from 1, both
+// ON_READ with MEAN. A replica without examples changes its components only if over_replicas is on.
 choir_layer *choir_batch_normalization_new(
 		const char *name, int64_t channels, const choir_batch_normalization_options *o);
 
@@ -94,8 +94,9 @@ choir_layer *choir_tied_embedding_new(choir_layer *embedding);
 // Adds row i of "name/embeddings" [places, width], which begins as in choir_embedding_new, to
 // position i of x. x has at most places positions.
 choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
-// The dense layer "name/qkv" with 3 width columns, choir_self_attention, and the dense layer
-// "name/output" with width columns, both with a bias and no activation. Default: not causal.
+// Applies the dense layer "name/qkv" with 3 width columns, choir_self_attention, and the dense
+// layer "name/output" with width columns. Both dense layers have a bias and no activation. Default:
+// not causal.
 choir_layer *choir_self_attention_new(
 		const char *name, int64_t width, int64_t heads, choir_toggle causal);
 // Apply choir_lstm and choir_gru (nn.h) from zero states: [n, t, in] gives [n, t, units].
@@ -103,10 +104,10 @@ choir_layer *choir_self_attention_new(
 // The GRU also has "name/recurrent_bias".
 choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
-// Applies forward to x [n, t, ..], and backward to x in reverse order of time, whose results are
-// reversed again, and joins both along the last axis (Schuster, Paliwal 1997).
+// Applies the layer forward to x [n, t, ..], and the layer backward to x in reverse order of time.
+// Reverses the result of the second, and joins both along the last axis (Schuster, Paliwal 1997).
 choir_layer *choir_bidirectional_new(choir_layer *forward, choir_layer *backward);
-// The last time step: [n, t, ..] gives [n, ..].
+// Gives the last time step: [n, t, ..] gives [n, ..].
 choir_layer *choir_last_timestep_new(void);
 
 // Other layers
@@ -133,7 +134,7 @@ choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
 // frame's; not AUTO. Threads: call this before the layer is applied.
 CHOIR_MUST_CHECK choir_status choir_layer_set_precision(choir_layer *l, choir_precision p);
 
-// Of the layer, and of those inside it in the order of arguments.
+// The variables of the layer and of the layers inside it, in the order of arguments.
 int choir_layer_variables(const choir_layer *l);
 choir_variable *choir_layer_variable(choir_layer *l, int index);
 

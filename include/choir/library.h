@@ -8,11 +8,11 @@
 
 CHOIR_C_BEGIN
 
-// Of these headers: major * 10000 + minor * 100 + patch; 100 is 0.1.0. A program works with every
-// later library of the same major version.
+// The version of these headers: major * 10000 + minor * 100 + patch; 100 is 0.1.0. A program works
+// with every later library of the same major version.
 #define CHOIR_VERSION 100
 
-// Of the library that the program runs with.
+// The version of the library that the program runs with.
 int choir_version(void);
 
 // Whether this build has "onednn" (kernels for the CPU), "zlib" (compressed data files), "hdf5",

@@ -10,7 +10,7 @@
 CHOIR_C_BEGIN
 
 typedef struct choir_metric choir_metric;
-// For choir_metric_new.
+// Kinds of metrics for choir_metric_new.
 typedef enum {
 	CHOIR_METRIC_MEAN, // (sum of values times weights) / (sum of weights)
 	CHOIR_METRIC_ACCURACY, // fraction of examples whose highest score is at their label
@@ -25,18 +25,18 @@ typedef enum {
 	CHOIR_METRIC_PERPLEXITY
 } choir_metric_kind;
 
-// Classes are 1 to 32768, k at least 1. CHOIR_INVALID: a name in use. CHOIR_STATE: in a replica.
+// classes is 1 to 32768, k at least 1. CHOIR_INVALID: a name in use. CHOIR_STATE: in a replica.
 
 // One of the kinds above.
 choir_metric *choir_metric_new(const char *name, choir_metric_kind kind);
-// Of the scores above threshold (in Keras 0.5), the fraction whose label is not 0.
+// The fraction of scores above threshold (in Keras 0.5) whose label is not 0.
 choir_metric *choir_precision_new(const char *name, double threshold);
-// Of the labels that are not 0, the fraction whose score is above threshold.
+// The fraction of labels that are not 0 whose score is above threshold.
 choir_metric *choir_recall_new(const char *name, double threshold);
 // The harmonic mean of precision and recall; 0 without a positive score or label.
 choir_metric *choir_f1_new(const char *name, double threshold);
-// Counts: positives have a score above threshold, negatives another; they are true if the label is
-// not 0, or 0.
+// Count examples. Positives have a score above threshold, negatives another score. A positive is
+// true if its label is not 0, a negative if its label is 0.
 choir_metric *choir_true_positives_new(const char *name, double threshold);
 choir_metric *choir_false_positives_new(const char *name, double threshold);
 choir_metric *choir_true_negatives_new(const char *name, double threshold);
@@ -69,17 +69,17 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 // gives the failure of the other tensor's frame.
 CHOIR_MUST_CHECK choir_status choir_metric_update(
 		choir_metric *m, choir_tensor *labels_or_values, choir_tensor *scores_or_weights);
-// With weights that broadcast to the labels, of any dtype that can be cast. m is no MEAN and no
-// confusion matrix.
+// Adds a batch with weights of any dtype that can be cast, which broadcast to the labels. m is
+// neither a MEAN nor a confusion matrix.
 CHOIR_MUST_CHECK choir_status choir_metric_update_weighted(
 		choir_metric *m, choir_tensor *labels, choir_tensor *scores, choir_tensor *weights);
-// Over all replicas and updates since the last reset, in cross-replica context. NAN: a failure, or
-// nothing was counted. Precision is 0 without a score above the threshold, recall 0 if all labels
-// were 0.
+// The result over all replicas and updates since the last reset, in cross-replica context. NAN: a
+// failure, or nothing was counted. Precision is 0 without a score above the threshold, recall 0 if
+// all labels were 0.
 double choir_metric_result(choir_metric *m);
-// i64 [classes, classes] in f.
+// The confusion matrix, i64 [classes, classes], in f.
 choir_tensor *choir_metric_confusion_matrix(choir_metric *m, choir_frame *f);
-// In cross-replica context.
+// Forgets all that was counted, in cross-replica context.
 CHOIR_MUST_CHECK choir_status choir_metric_reset(choir_metric *m);
 
 CHOIR_C_END

@@ -24,9 +24,9 @@ choir_tensor *choir_relu(choir_tensor *x); // max(x, 0); the gradient at 0 is 0
 choir_tensor *choir_tanh(choir_tensor *x);
 choir_tensor *choir_sigmoid(choir_tensor *x); // 1 / (1 + exp(-x))
 // x (1 + erf(x / sqrt(2))) / 2 (arXiv:1606.08415). In f32 the factor of x has an error of at most
-// 2e-7. In f32 the factor of x has an error of at most 2e-7.
+// 2e-7.
 choir_tensor *choir_gelu(choir_tensor *x);
-// Its approximation, as in GPT-2:
+// The approximation of choir_gelu in GPT-2:
 //     x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
 choir_tensor *choir_gelu_tanh(choir_tensor *x);
 // x sigmoid(x), or swish (arXiv:1702.03118).
@@ -59,8 +59,8 @@ choir_tensor *choir_combine_rows(
 
 // Convolutions and pools of images
 //
-// x is [n, h, w, c]: images of h rows, w columns and c channels. A window is size pixels long
-// along h and w. Windows begin stride pixels apart.
+// x is [n, h, w, c]: images of h rows, w columns and c channels. The length of a window along h and
+// w is size, in pixels. The distance from one window to the next is stride.
 // - padding 0 or more: zeros on each side; (h + 2 padding - size) / stride + 1 windows, rounded
 //   down.
 // - padding CHOIR_PADDING_SAME: h / stride windows, rounded up, and the zeros that they need, half
@@ -68,7 +68,7 @@ choir_tensor *choir_combine_rows(
 //
 // Windows fit into the padded image. In pools, stride is at least 1 and padding below size.
 
-// Of convolutions and of convolution layers.
+// Options of convolutions and of convolution layers.
 typedef struct {
 	size_t size;
 	int stride; // 0: 1
@@ -81,8 +81,8 @@ typedef struct {
 	choir_activation activation; // after a layer's bias; default: linear
 	choir_toggle bias; // of layers only; default: on
 } choir_conv_options;
-// Convolution of images (as a cross-correlation) with filter [kh, kw, c / groups, out]; gives [n,
-// oh, ow, out]:
+// Convolves images (as a cross-correlation) with filter [kh, kw, c / groups, out]; gives [n, oh,
+// ow, out]:
 //     y[i, r, s, o] = sum over p, q, c of
 //         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
 // with zeros outside of x. groups divides both channels into equal groups; a channel o of group g
@@ -122,7 +122,7 @@ choir_tensor *choir_global_average_pool(choir_tensor *x);
 // How an image is enlarged.
 typedef enum {
 	CHOIR_NEAREST = 0,
-	// Linear between the centres of elements; beyond them the outer element (PyTorch's
+	// Linear between the centres of elements; the outer element beyond the outer centres (PyTorch's
 	// align_corners=False).
 	CHOIR_BILINEAR
 } choir_interpolation;
@@ -229,8 +229,8 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 // classes] give [n]; labels [n, positions] and logits [n, positions, classes] give [n, positions].
 // CHOIR_INVALID: a label is not a class, reported by some devices later.
 choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
-// With smoothed labels: each class has the probability smoothing / classes, the right one 1 -
-// smoothing more (arXiv:1512.00567). smoothing is 0 to 1.
+// The same with smoothed labels: each class has the probability smoothing / classes, and the right
+// class 1 - smoothing more (arXiv:1512.00567). smoothing is 0 to 1.
 choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 		choir_tensor *labels, choir_tensor *logits, double smoothing);
 

@@ -22,7 +22,8 @@ typedef choir_tensor *choir_unary_op(choir_tensor *x);
 
 // Making tensors
 
-// Equal elements, rounded in floating point; an integer or bool holds value exactly.
+// Makes a tensor whose elements are all equal to value, which is rounded in floating point and must
+// be exact in integers and bool.
 choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, double value);
 
 // Independent normal numbers of mean 0 and deviation 1 in f32 or f64, by Philox4x32-10
@@ -69,14 +70,14 @@ choir_tensor *choir_less(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_less_equal(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_greater(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_greater_equal(choir_tensor *a, choir_tensor *b);
-// All dtypes: all but 0 is true.
+// Operands have any dtype; every number but 0 is true.
 choir_tensor *choir_logical_and(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_logical_or(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_logical_not(choir_tensor *x);
 // Neither infinite nor NAN; true for integers.
 choir_tensor *choir_is_finite(choir_tensor *x);
-// a where condition (bool) is true, else b; all three broadcast. a and b have one dtype, any. The
-// gradient is 0 where the other was taken.
+// Takes a where condition (bool) is true, else b; all three broadcast. a and b have the same dtype,
+// which may be any. The gradient is 0 where the other was taken.
 choir_tensor *choir_where(choir_tensor *condition, choir_tensor *a, choir_tensor *b);
 
 // Elementwise, one operand
@@ -98,13 +99,14 @@ choir_tensor *choir_sin(choir_tensor *x); // of radians, as choir_cos and choir_
 choir_tensor *choir_cos(choir_tensor *x);
 choir_tensor *choir_tan(choir_tensor *x);
 choir_tensor *choir_erf(choir_tensor *x); // 2 / sqrt(pi) times the integral of exp(-t^2), 0 to x
-// To a whole number below, above, or nearest, halves to even. Gradients are 0.
+// Round to a whole number: down, up, or to the nearest, with halves to even. Gradients are 0.
 choir_tensor *choir_floor(choir_tensor *x);
 choir_tensor *choir_ceil(choir_tensor *x);
 choir_tensor *choir_round(choir_tensor *x);
-// x between low and high, values of the dtype; also i32, i64 and u8. The gradient is 0 outside.
+// Limits elements to the range from low to high, which are values of the dtype; also i32, i64 and
+// u8. The gradient is 0 outside.
 choir_tensor *choir_clip(choir_tensor *x, double low, double high);
-// x times by.
+// Multiplies x by a number.
 choir_tensor *choir_scale(choir_tensor *x, double by);
 // The dense tensor of indexed slices (tensor.h): rows of one index are added in order, other rows
 // are zeros. Any other t is returned. f32, f64, i32, i64, u8; no gradient.
@@ -117,15 +119,15 @@ choir_tensor *choir_stop_gradient(choir_tensor *x);
 // The reduced axes are removed: [2, 3, 4] over CHOIR_AXIS(1) gives [2, 4], over CHOIR_ALL_AXES a
 // scalar, over CHOIR_NO_AXIS x itself. Dtypes: f32, f64, i32, i64, u8; integers wrap around.
 
-// f32 for f16 and bf16. Long sums are collected in f64. No elements give 0.
+// The sum; f32 for f16 and bf16. Long sums are collected in f64. The sum of no elements is 0.
 choir_tensor *choir_sum(choir_tensor *x, choir_axes axes);
-// Also bool. Means of i32 and i64 are f64, of u8 and bool f32, without a gradient. No elements
-// give NAN.
+// The mean; also of bool. Means of i32 and i64 are f64, of u8 and bool f32, without a gradient. The
+// mean of no elements is NAN.
 choir_tensor *choir_mean(choir_tensor *x, choir_axes axes);
-// NAN if one is NAN. Equal elements share the gradient. A reduced axis is not empty.
+// NAN if an element is NAN. Equal elements share the gradient. A reduced axis is not empty.
 choir_tensor *choir_max(choir_tensor *x, choir_axes axes);
 choir_tensor *choir_min(choir_tensor *x, choir_axes axes);
-// Halves are multiplied recursively. No elements give 1.
+// The product, by recursive multiplication of halves. The product of no elements is 1.
 choir_tensor *choir_prod(choir_tensor *x, choir_axes axes);
 // The i64 index of the largest or smallest element along an axis (below 0: from the last); the
 // first of equal ones. NAN is passed over unless all are. No gradient. The axis is not empty.
@@ -154,9 +156,10 @@ choir_tensor *choir_cumsum(choir_tensor *x, int axis, const choir_cumsum_options
 
 // A view in another shape. One dimension may be CHOIR_UNKNOWN: it follows from the others.
 choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape);
-// To this dtype, or x itself. To floating point it rounds to nearest, ties to even. To integers it
-// rounds towards zero and saturates; NAN becomes 0. To bool, all but 0 becomes 1. An i64 beyond
-// 2^53 is first rounded to f64. A plain number becomes a tensor.
+// Converts x to this dtype; gives x itself if it has the dtype already. To floating point it rounds
+// to nearest, ties to even. To integers it rounds towards zero and saturates; NAN becomes 0. To
+// bool, all but 0 becomes 1. An i64 beyond 2^53 is first rounded to f64. A plain number becomes a
+// tensor.
 choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype);
 
 // Elements first to first + count - 1 of an axis: a view if axes before it have one element.
@@ -171,7 +174,7 @@ choir_tensor *choir_tile(choir_tensor *x, const int64_t repeats[]);
 // Elements along an axis in reverse order.
 choir_tensor *choir_flip(choir_tensor *x, int axis);
 
-// What is put around a tensor.
+// The elements that choir_pad puts around a tensor.
 typedef enum {
 	CHOIR_PAD_CONSTANT = 0,
 	CHOIR_PAD_REFLECT // 3 2 [1 2 3] 2 1
@@ -182,12 +185,12 @@ typedef struct {
 	double value; // of CHOIR_PAD_CONSTANT
 } choir_pad_options;
 
-// Adds before[i] elements before and after[i] after axis i. o NULL: zeros. CHOIR_PAD_REFLECT takes
-// fewer than the axis has.
+// Adds before[i] elements in front of axis i and after[i] elements behind it. o NULL: zeros. With
+// CHOIR_PAD_REFLECT both are less than the size of the axis.
 choir_tensor *choir_pad(choir_tensor *x, const int64_t before[], const int64_t after[],
 		const choir_pad_options *o);
 
-// Joins at least one tensor of one shape along a new axis; -1 is the result's last.
+// Joins tensors of one shape, at least one, along a new axis; -1 is the result's last axis.
 choir_tensor *choir_stack(size_t n, choir_tensor *const tensors[], int axis);
 // Joins at least one tensor along an axis. Other dimensions are equal.
 choir_tensor *choir_concat(size_t n, choir_tensor *const tensors[], int axis);

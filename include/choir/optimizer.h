@@ -1,18 +1,20 @@
-// Optimizers update variables. Each replica adds the gradients of its part of the batch, f32 or
-// f64. Choir sums them over replicas in the canonical tree (docs/glossary.md), so divide the loss
-// by the global batch (choir_replica_average_loss).
+// Optimizers update variables. Each replica hands the optimizer the gradients, f32 or f64, of its
+// part of the batch. Choir sums them over replicas in the canonical tree (docs/glossary.md), so
+// divide the loss by the global batch (choir_replica_average_loss).
 //
 // Make an optimizer once, in the strategy's scope. Its slots ("hidden/kernel/m") are variables
 // colocated with their variable, made at its first update.
 // Time: adding a gradient never waits. The update runs on the threads of all devices after all
-// replicas have asked for it: at the end of the run, or when a replica makes a merge call or reads
-// the variable. In the default replica outside of runs it is done at once.
+// replicas have asked for it. It starts at the end of the run, in a merge call, or when a replica
+// reads a variable that it changes. In the default replica outside of runs it is done at once.
 // Errors: a failed update fails the run. Before it writes, Choir checks shapes, dtypes, the
 // learning rate, the variables and their order in all replicas, and that each replica's gradients
 // are finite. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices with memory of their
-// own, it checks the sums instead. Otherwise only the next step notices a sum that overflows.
-// Threads: the program's or a merge call's for choir_optimizer_new and
-// choir_optimizer_distributed_apply, the replica's for others.
+// own, Choir checks the sums instead of each replica's gradients. Without these, finite gradients
+// may have a sum that overflows; only the next step notices it.
+// Threads: a replica's calls are made on the replica's thread. choir_optimizer_new and
+// choir_optimizer_distributed_apply are called on the program's thread or in a merge call. The
+// comments of other functions name their threads.
 #pragma once
 
 #include "cross.h"
@@ -39,8 +41,8 @@ typedef struct choir_optimizer choir_optimizer;
 //   LION      w -= a weight_decay w + a sign(beta1 m + (1 - beta1) g);
 //             m = beta2 m + (1 - beta2) g   (Chen et al. 2023, arXiv:2302.06675)
 //   LAMB      m and v as ADAM;  u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon)
-//             + weight_decay w;  w -= a |w| / |u| u, where the norms are those of the whole
-//             variable, and the quotient is 1 if a norm is 0   (You et al. 2020, arXiv:1904.00962)
+//             + weight_decay w;  w -= a (|w| / |u|) u, where the norms are those of the whole
+//             variable, and |w| / |u| is 1 if a norm is 0   (You et al. 2020, arXiv:1904.00962)
 typedef enum {
 	CHOIR_SGD,
 	CHOIR_MOMENTUM,
@@ -53,55 +55,59 @@ typedef enum {
 	CHOIR_LAMB // not with sharded variables or lock-free workers: CHOIR_UNSUPPORTED
 } choir_optimizer_kind;
 
-// The factor of the learning rate by the step: the number of applied updates.
+// A schedule multiplies the learning rate by a factor, which depends on the step: the number of
+// updates applied so far.
 typedef enum {
 	CHOIR_SCHEDULE_CONSTANT = 0, // the factor is 1
-	CHOIR_SCHEDULE_STEP, // factor ^ ((step - warmup) / steps, rounded down)
-	CHOIR_SCHEDULE_COSINE, // half a cosine from 1 at warmup to factor at steps; then constant
+	CHOIR_SCHEDULE_STEP, // .factor ^ ((step - .warmup) / .steps, rounded down)
+	CHOIR_SCHEDULE_COSINE, // half a cosine from 1 at .warmup to .factor at .steps; then constant
 	CHOIR_SCHEDULE_FUNCTION, // the learning rate is fn's result
-	CHOIR_SCHEDULE_EXPONENTIAL, // factor ^ ((step - warmup) / steps), not rounded
-	// factor + (1 - factor) (1 - done)^power, where done goes from 0 at warmup to 1 at steps
+	CHOIR_SCHEDULE_EXPONENTIAL, // .factor ^ ((step - .warmup) / .steps), not rounded
+	// .factor + (1 - .factor) (1 - done)^.power, where done goes from 0 at .warmup to 1 at .steps
 	CHOIR_SCHEDULE_POLYNOMIAL,
-	// Half a cosine from factor at step 0 to 1 at warmup, another to factor / 10^4 at steps - 1;
-	// then constant (arXiv:1708.07120; PyTorch's OneCycleLR with max_lr)
+	// Rises along half a cosine from .factor, at step 0, to 1, at step .warmup. Falls along another
+	// to .factor / 10^4, at step .steps - 1; then constant (arXiv:1708.07120; PyTorch's OneCycleLR
+	// with max_lr)
 	CHOIR_SCHEDULE_ONE_CYCLE
 } choir_schedule_kind;
 typedef struct {
 	size_t size;
 	choir_schedule_kind kind;
-	// The factor is step / warmup before this step. ONE_CYCLE: the step of the highest rate (0:
-	// 0.3 steps - 1). Not with FUNCTION.
+	// Before this step the factor is step / .warmup. ONE_CYCLE: the step of the highest rate; 0
+	// means 0.3 * .steps - 1. Not with FUNCTION.
 	int64_t warmup;
-	// STEP: steps between drops; EXPONENTIAL: of one factor; others: all steps, warm-up included
+	// STEP: steps between drops. EXPONENTIAL: steps in which the rate is multiplied by .factor
+	// once. Others: all steps, with the warm-up.
 	int64_t steps;
-	// STEP, EXPONENTIAL: of each drop (0: 0.1). COSINE, POLYNOMIAL: at the end, from 0 to 1.
-	// ONE_CYCLE: at the beginning (0: 0.04).
+	// STEP, EXPONENTIAL: the factor of each drop; 0 means 0.1. COSINE, POLYNOMIAL: the factor at
+	// the end, between 0 and 1. ONE_CYCLE: the factor at step 0; 0 means 0.04.
 	double factor;
 	// FUNCTION: called once for each update, in order, on a thread of the run. It does not call
 	// Choir. Its result is finite, 0 or more.
 	double (*fn)(int64_t step, void *user);
 	void *user;
-	double power; // POLYNOMIAL: more than 0 (0: 1)
+	double power; // POLYNOMIAL: the exponent, more than 0; 0 means 1
 } choir_schedule;
 
 // The loss is multiplied by the scale, and every gradient divided by it before the update
-// (Micikevicius et al. 2018). DYNAMIC: after period applied updates in a row the scale is
-// multiplied by multiplier, if f32 can hold the product. If a summed gradient is not finite, all
-// replicas skip the update and the scale is divided by multiplier, down to 1; at 1 this is
-// CHOIR_INVALID, unless .nonfinite is SKIP. A checkpoint keeps a dynamic scale.
+// (Micikevicius et al. 2018). DYNAMIC: after .period applied updates in a row, the scale is
+// multiplied by .multiplier, if f32 can hold the product. If a summed gradient is not finite, all
+// replicas skip the update, and the scale is divided by .multiplier, but not below 1. If the scale
+// is already 1, the update fails with CHOIR_INVALID, unless .nonfinite is SKIP. A checkpoint keeps
+// a dynamic scale.
 typedef enum { CHOIR_LOSS_SCALE_DYNAMIC = 0, CHOIR_LOSS_SCALE_FIXED } choir_loss_scale_kind;
 
 // How the loss is scaled.
 typedef struct {
 	size_t size;
 	choir_loss_scale_kind kind;
-	double initial; // 1 or more; 0: 32768 (DYNAMIC only); powers of two change no bits
-	int64_t period; // DYNAMIC: 0: 2000
-	double multiplier; // DYNAMIC: more than 1; 0: 2
+	double initial; // 1 or more; DYNAMIC: 0 means 32768. Powers of two change no bits
+	int64_t period; // DYNAMIC only; 0 means 2000
+	double multiplier; // DYNAMIC only, more than 1; 0 means 2
 } choir_loss_scale;
 
-// For variables whose names match a pattern in names ("*/bias,*/beta"): POSIX fnmatch without
-// flags.
+// Settings for the variables whose names match one of the patterns in .names ("*/bias,*/beta").
+// Patterns are those of POSIX fnmatch without flags.
 typedef struct {
 	size_t size;
 	const char *names;
@@ -110,8 +116,8 @@ typedef struct {
 	double weight_decay; // ADAMW, LION, LAMB; 0 means the optimizer's decay, CHOIR_ZERO 0
 } choir_parameter_group;
 
-// What becomes of an update with a gradient that is not finite. The failure or the log's warning
-// names it.
+// What happens to an update if a gradient is not finite. The error, or the warning in the log,
+// names the variable, the element and the update.
 typedef enum {
 	CHOIR_NONFINITE_ERROR = 0, // CHOIR_INVALID, and nothing is changed
 	CHOIR_NONFINITE_SKIP, // all replicas skip the update, and it is not counted
@@ -122,7 +128,7 @@ typedef enum {
 // How an optimizer works.
 typedef struct {
 	size_t size;
-	double learning_rate; // 0: 1e-3 (SGD, MOMENTUM: 1e-2)
+	double learning_rate; // 0 means 1e-3 (SGD, MOMENTUM: 1e-2)
 	const choir_schedule *schedule; // copied; NULL: constant
 	double momentum; // MOMENTUM: 0 means 0.9, CHOIR_ZERO 0; RMSPROP: default 0
 	choir_toggle nesterov; // MOMENTUM: default off
@@ -138,23 +144,24 @@ typedef struct {
 	// choir_optimizer_scale_loss. NULL: none.
 	const choir_loss_scale *loss_scale;
 	double rho; // RMSPROP: 0 means 0.9, CHOIR_ZERO 0
-	// The first group that matches a variable's name counts.
+	// A variable belongs to the first group that matches its name.
 	const choir_parameter_group *groups;
 	size_t n_groups;
 	double initial_accumulator; // ADAGRAD: 0 means 0.1, CHOIR_ZERO 0
-	// Above 0: each variable has an exponential moving average "NAME/average" (Keras' use_ema):
-	// the value after the first update, then ema_momentum average + (1 - ema_momentum) w
-	// (choir_optimizer_swap_averages). Below 1; not with lock-free workers (CHOIR_UNSUPPORTED).
+	// Above 0: the optimizer keeps an exponential moving average of each variable, "NAME/average"
+	// (Keras' use_ema). The first update sets average = w, later ones average = ema_momentum *
+	// average + (1 - ema_momentum) * w. choir_optimizer_swap_averages puts the averages in place.
+	// Below 1; not with lock-free workers (CHOIR_UNSUPPORTED).
 	double ema_momentum;
 } choir_optimizer_options;
 
-// The learning rate is above 0, betas and momentum in [0, 1); options of other kinds are
-// CHOIR_INVALID. CHOIR_STATE: in a replica.
+// The learning rate is above 0, betas and momentum are in [0, 1). CHOIR_INVALID: an option is set
+// that this kind of optimizer does not use. CHOIR_STATE: in a replica.
 choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_optimizer_options *o);
 
 // Called in all replicas. Runs the backward pass of tape from loss, a scalar of the replica's
-// frame, adds the gradients of all trainable variables read since the tape began, each as soon as
-// it is final, and asks for the update. Earlier reads of these variables are then invalid.
+// frame. Adds the gradients of all trainable variables read since the tape began, each as soon as
+// it is final. Then asks for the update. Earlier reads of these variables are then invalid.
 CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 		choir_optimizer *o, choir_tensor *loss, choir_tape *tape);
 
@@ -163,10 +170,12 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 // one (tensor.h). Borrowed memory is copied. v has one gradient in an update.
 //
 // Indexed slices give the bits of dense gradients: momentum, moments and weight decay act on all
-// rows. Choir makes no dense gradient, and SGD changes only the rows of the slices, if: all
-// replicas add slices; all devices use host memory; a parameter server has one worker; there is no
-// global_clip_norm, loss scale or NONFINITE_SKIP; with several workers, the slices are smaller
-// than the dense gradient.
+// rows. Choir makes no dense gradient, and SGD changes only the rows of the slices, if all of these
+// are true:
+// - All replicas add slices, and all devices use host memory.
+// - The strategy is not a parameter server strategy with more than one worker.
+// - There is no global_clip_norm, loss scale or NONFINITE_SKIP.
+// - In a cluster of several workers, the slices are smaller than the dense gradient.
 choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 
@@ -182,7 +191,8 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_optimize
 CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 		choir_optimizer *o, choir_replica *r);
 
-// Loss times the scale, in all replicas. Waits for updates that this replica has asked for.
+// Returns loss times the scale. Called in all replicas. Waits for updates that this replica has
+// asked for.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
 // The scale of the next update; 1 without loss scaling. Outside of runs, or in a replica after
@@ -193,21 +203,23 @@ double choir_optimizer_loss_scale(const choir_optimizer *o);
 // invalid rate. Threads: any; with a function, not during an update of o.
 double choir_optimizer_learning_rate(const choir_optimizer *o);
 
-// Sets the rate that the schedule multiplies, from the next update on; a checkpoint keeps it. In
-// cross-replica context, outside of runs, on all workers. The schedule's kind is not FUNCTION.
+// Sets the rate that the schedule multiplies, from the next update on; a checkpoint keeps it. All
+// workers make this call in cross-replica context, outside of runs. The schedule's kind is not
+// FUNCTION.
 CHOIR_MUST_CHECK choir_status choir_optimizer_set_learning_rate(choir_optimizer *o, double rate);
 
-// Exchanges variables that o has updated with their averages (ema_momentum), for an evaluation or
-// a weights file; the next call exchanges them back. Until then, updates by o and saves of
-// checkpoints are CHOIR_STATE. Statistics of batch normalization are not averaged. Called as
-// choir_optimizer_set_learning_rate. After a failure of a device the variables are undefined.
+// Swaps the values of o's variables with their averages (ema_momentum), for an evaluation or a
+// weights file; the next call swaps them back. Until then, updates by o and saves of checkpoints
+// are CHOIR_STATE. Statistics of batch normalization are not averaged. All workers make this call
+// in cross-replica context, outside of runs. After a failure of a device the variables are
+// undefined.
 CHOIR_MUST_CHECK choir_status choir_optimizer_swap_averages(choir_optimizer *o);
 
 // Whether averages are in place.
 bool choir_optimizer_has_swapped(const choir_optimizer *o);
 
 // Updates n different variables at once, in cross-replica context. Per-replica gradients are
-// summed; plain and mirrored ones are used as they are.
+// summed; plain and mirrored gradients are used as they are.
 CHOIR_MUST_CHECK choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *x,
 		size_t n, choir_variable *const variables[], choir_value *const gradients[]);
 

@@ -11,8 +11,8 @@
 //
 // CHOIR_STATE in all calls: the thread is not in the context of r. The run returns ignored
 // failures of choir_replica_return and choir_replica_set_arg.
-// Threads: any for getters while the replica's function runs, its thread for the other calls. One
-// thread at a time may use the default replica.
+// Threads: any thread may call getters while the replica's function runs; the other calls are made
+// on the replica's thread. One thread at a time may use the default replica.
 #pragma once
 
 #include "variable.h"
@@ -55,7 +55,7 @@ int choir_replica_id(const choir_replica *r);
 int choir_replica_count(const choir_replica *r);
 choir_strategy *choir_replica_strategy(const choir_replica *r);
 choir_device *choir_replica_device(const choir_replica *r);
-// Among the strategy's devices that run replicas.
+// The index of r's device among the strategy's devices that run replicas.
 int choir_replica_device_index(const choir_replica *r);
 
 // Arguments and results
@@ -110,8 +110,8 @@ CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, c
 // CHOIR_UNSUPPORTED: indexed slices.
 choir_tensor *choir_replica_all_gather(choir_replica *r, choir_tensor *t, int axis);
 
-// In all replicas, with the same replica_id, whose t all get; the others may pass any tensor. No
-// gradient.
+// In all replicas, with the same replica_id. Gives each replica the t of the replica with this id;
+// the others may pass any tensor. No gradient.
 choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int replica_id);
 
 // Means over the global batch

@@ -20,8 +20,8 @@ CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strate
 
 // New variables are colocated with a variable v of the current strategy
 // (choir_variable_as_value(v)), and an update function of v may also write them. For non-slot
-// variables (update.h), pass the destination of choir_cross_non_slot_devices. CHOIR_INVALID: with
-// is another value, or belongs to another strategy.
+// variables (update.h), pass the destination of choir_cross_non_slot_devices. CHOIR_INVALID: the
+// argument is another value, or belongs to another strategy.
 CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
 
 // New variables are ON_READ, have this aggregation and are not trainable, whatever their options

@@ -2,8 +2,9 @@
 // CHOIR_NOT_FOUND: a missing file, column or array. CHOIR_CORRUPT: a file that violates its
 // format.
 //
-// With the option .files, a source reads the file path, or all files that match the glob pattern
-// path ("part-*.csv"), or if path is NULL the list .files, which may be freed after the call.
+// path names a file. In a source with the option .files it may also be a glob pattern for several
+// files ("part-*.csv"), or NULL for the files of the list .files, which may be freed after the
+// call.
 #pragma once
 
 #include "dataset.h"
@@ -100,7 +101,7 @@ typedef struct choir_csv_column {
 	// have no texts.
 	const char *output;
 	choir_csv_kind kind;
-	// Of CHOIR_CSV_NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1). Of CHOIR_CSV_DATE: f32, f64.
+	// For CHOIR_CSV_NUMBER f32, f64, i32, i64, u8 or bool (0 or 1); for CHOIR_CSV_DATE f32 or f64.
 	choir_dtype dtype;
 	// The texts of categories and one-hot numbers, in the order of their numbers; any other is a
 	// bad record. categories 0: the texts in the files, sorted by their bytes.
@@ -182,11 +183,12 @@ bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferr
 // The k-th text of this column, or NULL.
 const char *choir_csv_dataset_category(const choir_dataset *d, size_t i, size_t k);
 
-// The texts of a column of categories, else 0 and NULL. d may be a later stage.
+// The number of texts of a column of categories, else 0, and its i-th text, else NULL. d may be a
+// later stage.
 size_t choir_dataset_categories(const choir_dataset *d, const char *column);
 const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i);
-// Rows that d's sources left out in this pass: without a value, and bad records. After repeat, of
-// all its passes so far. Threads: any.
+// The rows that d's sources left out in this pass: those without a value, and bad records. After
+// repeat, those of all its passes so far. Threads: any.
 int64_t choir_dataset_dropped(const choir_dataset *d);
 int64_t choir_dataset_skipped(const choir_dataset *d);
 
@@ -199,9 +201,9 @@ typedef struct {
 	// A float feature gives f32; an int64 feature i64, i32, u8 or bool, if each value fits; a
 	// bytes feature with values of one length any dtype, little-endian.
 	choir_dtype dtype;
-	// Of one example. Rank CHOIR_NONE: the first example gives the shape and the dtype (f32, i64,
-	// or u8 for bytes): a scalar for one number, [n] for n numbers or bytes, [m, n] for m values
-	// of n bytes.
+	// The shape of one example. Rank CHOIR_NONE: the first example gives the shape and the dtype
+	// (f32, i64, or u8 for bytes): a scalar for one number, [n] for n numbers or bytes, [m, n] for
+	// m values of n bytes.
 	choir_shape shape;
 	bool pad; // too few values are filled up with zeros
 	// The packed values of an example without the feature; copied. NULL: CHOIR_NOT_FOUND.
@@ -309,7 +311,7 @@ typedef struct {
 // pixels; a file of more than 256 MiB.
 choir_dataset *choir_image_directory_dataset_new(
 		const char *directory, const choir_image_directory_options *o);
-// Of the i-th example's file, or NULL.
+// The path of the i-th example's file, or NULL.
 const char *choir_image_directory_dataset_path(const choir_dataset *d, int64_t i);
 
 // Text
@@ -318,10 +320,10 @@ const char *choir_image_directory_dataset_path(const choir_dataset *d, int64_t i
 
 // Each byte is an example, u8.
 choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column);
-// Reads windows of text: "input", u8 [context], has bytes i to i + context - 1, "target" those one
-// further, for i = 0, stride (0: context), 2 stride, ... while they exist. A shuffle needs no
-// buffer. A compressed file is unpacked into memory here. CHOIR_UNSUPPORTED: more than 1 GiB, or
-// than both 64 MiB and 32 times its size.
+// Reads windows of text: "input", u8 [context], has bytes i to i + context - 1, and "target" has
+// bytes i + 1 to i + context. i is 0, stride, 2 stride, ... as long as the text has these bytes; a
+// stride of 0 means context. A shuffle needs no buffer. A compressed file is unpacked into memory
+// here. CHOIR_UNSUPPORTED: more than 1 GiB, or than both 64 MiB and 32 times its size.
 choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context, int64_t stride);
 // Reads lines, as u8 [CHOIR_UNKNOWN] without their ends (LF or CR LF). A line that is not UTF-8 is
 // a bad record.
@@ -345,14 +347,15 @@ choir_dataset *choir_memory_dataset_new(
 typedef choir_status choir_example_fn(int64_t position, void *const out[], void *user);
 choir_dataset *choir_generator_dataset_new(
 		size_t n, const choir_column columns[], choir_example_fn *fn, void *user);
-// The generator is next called for position of pass: when a pass begins again (0), and when a
-// position is restored. Fails as choir_example_fn, but CHOIR_END becomes CHOIR_INVALID.
+// Tells the generator that its next call is for this position of this pass: when a pass begins
+// again (position 0), and when a position is restored. Fails as choir_example_fn, but CHOIR_END
+// becomes CHOIR_INVALID.
 typedef choir_status choir_seek_fn(int64_t pass, int64_t position, void *user);
 // A restore does not repeat earlier examples of this generator.
 choir_dataset *choir_seekable_generator_dataset_new(size_t n, const choir_column columns[],
 		choir_example_fn *fn, choir_seek_fn *seek, void *user);
 
-// Any thread puts examples in, while another reads them.
+// A queue: any thread puts examples in, while another reads them.
 typedef struct choir_queue choir_queue;
 typedef struct {
 	size_t size;
@@ -366,8 +369,8 @@ typedef struct {
 choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue);
 // Copies all examples into the queue, or none: data[i] has their column i, packed. Waits for space
-// and, after a close, until the next pass begins. CHOIR_TIMEOUT: after seconds (negative: no
-// limit). CHOIR_CANCELLED: the dataset was freed.
+// and, after a close, until the next pass begins. CHOIR_TIMEOUT: the time limit, in seconds, is
+// over; a negative limit means none. CHOIR_CANCELLED: the dataset was freed.
 CHOIR_MUST_CHECK choir_status choir_queue_put(
 		choir_queue *q, int64_t examples, const void *const data[], double seconds);
 // Ends the pass after the examples in the queue. CHOIR_STATE: it is closed already.
@@ -375,7 +378,7 @@ CHOIR_MUST_CHECK choir_status choir_queue_close(choir_queue *q);
 // Makes reading fail with status and text (may be NULL) after the examples in the queue. Only the
 // first call counts.
 choir_status choir_queue_fail(choir_queue *q, choir_status status, const char *text);
-// Without a close, reading beyond its examples then fails with CHOIR_STATE.
+// Frees the writing end. If it was not closed, reading beyond its examples fails with CHOIR_STATE.
 void choir_queue_free(choir_queue *q);
 // Digits that look handwritten. Columns: "image", u8 [28, 28] (255 is ink), and "label", u8, 0 to
 // 9. Example i depends only on seed and i. Examples 10 k to 10 k + 9 have each digit once.

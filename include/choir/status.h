@@ -30,7 +30,7 @@
 
 CHOIR_C_BEGIN
 
-// What became of a call.
+// The result of a call.
 typedef enum {
 	CHOIR_OK = 0,
 	CHOIR_END, // no more data; not a failure, has no text

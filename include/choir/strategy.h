@@ -7,7 +7,8 @@
 //
 // Errors: runs, reductions and choir_strategy_cross are CHOIR_STATE in a replica or in another
 // strategy's context. After a fork, the child can only free the parent's strategies.
-// Threads: any for constructors and getters; other calls on a strategy one thread at a time.
+// Threads: any thread may call constructors and getters; the other calls on a strategy are made by
+// one thread at a time.
 #pragma once
 
 #include "cluster.h"
@@ -60,8 +61,8 @@ typedef struct choir_strategy_options {
 	// CHOIR_DEVICES; else all accelerators; else one CPU device per replica, at most one per
 	// available processor. "remote:HOST:PORT" names all devices of a server (serve.h).
 	const char *devices;
-	// Of the job, at most 2^20. 0: one for each named device or accelerator (1 on unnamed CPUs)
-	// and at least one for each of .workers.
+	// The number of replicas of the job, at most 2^20. 0: one for each named device or accelerator
+	// (1 on unnamed CPUs) and at least one for each of .workers.
 	int replicas;
 	// Threads that share a device's large operations, with the same bits. 0: one; if it is pinned,
 	// an equal share of the processors.
@@ -84,7 +85,8 @@ typedef struct choir_strategy_options {
 	const char *parameter_devices;
 	// Not both its .implementation and .cross_device_ops.
 	const choir_communication_options *communication;
-	// Parameter server: 1 to 1024, each with at least one replica; 0: 1.
+	// Parameter server: the number of workers, 1 to 1024, each with at least one replica; 0 means
+	// 1.
 	int workers;
 	// Parameter server with several workers. On (default): a variable's lock guards each read,
 	// write and update. Off: relaxed atomics on host memory; a read may mix updates, and a
@@ -110,7 +112,7 @@ typedef struct choir_strategy_options {
 	// 1000), and before saves. CHOIR_NONE: never. A difference is CHOIR_STATE. All workers need
 	// one value.
 	int64_t compare_steps;
-	// Of the replicas' operations, the same on all workers. Default: F32.
+	// The precision of the replicas' operations, the same on all workers. Default: F32.
 	choir_precision precision;
 	// The dtype in which f32 gradients are summed and sent, the same on all workers: CHOIR_F32
 	// (default), CHOIR_BF16 or CHOIR_F16, which needs a loss scale (optimizer.h). Each replica's
@@ -200,16 +202,16 @@ CHOIR_MUST_CHECK choir_status choir_strategy_set_current(choir_strategy *s);
 // A replica has a replica_id in the job, from 0, and a local_replica in this process: replica_id
 // minus choir_strategy_first_replica_id.
 
-// Of the job.
+// The number of replicas of the job.
 int choir_strategy_replicas(const choir_strategy *s);
 
-// In this process. Sets (value.h) have values of these only.
+// The number of replicas in this process. Sets (value.h) have values of these only.
 int choir_strategy_local_replicas(const choir_strategy *s);
 
 // The lowest replica_id in this process.
 int choir_strategy_first_replica_id(const choir_strategy *s);
 
-// Devices that run replicas, in the order of .devices.
+// The devices that run replicas, in the order of .devices.
 int choir_strategy_worker_devices(const choir_strategy *s);
 choir_device *choir_strategy_worker_device(const choir_strategy *s, int index);
 
@@ -225,7 +227,7 @@ const char *choir_strategy_cross_device_ops(const choir_strategy *s);
 // The number of workers that choir_strategy_run_workers calls.
 int choir_strategy_workers(const choir_strategy *s);
 
-// Where variables are.
+// The devices that hold variables.
 int choir_strategy_parameter_devices(const choir_strategy *s);
 choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index);
 
@@ -235,7 +237,7 @@ bool choir_strategy_require_static_shapes(const choir_strategy *s);
 // Whether this is the first or only worker, which writes checkpoints and summaries.
 bool choir_strategy_is_chief(const choir_strategy *s);
 
-// .cluster, or NULL.
+// The option .cluster, or NULL.
 choir_cluster *choir_strategy_cluster(const choir_strategy *s);
 
 // The median latency of waking the .overlap thread, in seconds. 0: none.

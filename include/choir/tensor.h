@@ -93,12 +93,12 @@ choir_tensor *choir_constant(
 // copies.
 choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
-// Makes a plain number: a scalar that takes the dtype of the first operand that is none, or f64.
-// CHOIR_INVALID: 0.5 or 300 in u8. It cannot be a source of gradients (tape.h): use choir_fill.
-// Reductions treat it apart (docs/rules.md, section 8).
+// Makes a plain number: a scalar that takes the dtype of the first operand that is not a plain
+// number, else f64. CHOIR_INVALID: 0.5 or 300 in u8. It cannot be a source of gradients (tape.h):
+// use choir_fill. Reductions treat it apart (docs/rules.md, section 8).
 choir_tensor *choir_number(choir_frame *f, double value);
 
-// Waits, then copies t and its count (choir_with_count) into the frame to. No gradient flows.
+// Waits, then copies t and its count (choir_with_count) into another frame. No gradient flows.
 choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
 // Looking at tensors. Getters do not wait.
@@ -119,8 +119,8 @@ const void *choir_tensor_data(const choir_tensor *t);
 // or a failure.
 double choir_tensor_number(const choir_tensor *t);
 
-// Waits, then copies all elements, of bytes, to host memory. NULL: the thread's last failure, or
-// CHOIR_INVALID.
+// Waits, then copies all elements to host memory; bytes is their size. t NULL: the thread's last
+// failure, or CHOIR_INVALID.
 CHOIR_MUST_CHECK choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes);
 
 // Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]", as snprintf does but in
@@ -132,12 +132,12 @@ size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 // embedding's gradient. Reductions (cross.h), merge calls, optimizers and results take them; other
 // calls are CHOIR_UNSUPPORTED (choir_to_dense, op.h).
 
-// Makes slices of a dense tensor of rows rows: row i of values is added to row indices[i]; all
-// else is 0. The result is a view of values. indices is a vector of i32 or i64, one for each row
-// of values; borrowed ones are copied.
+// Makes indexed slices of a dense tensor, which has the given number of rows. Row i of values is
+// added to row indices[i]; all else is 0. The result is a view of values. indices is a vector of
+// i32 or i64, one for each row of values; borrowed indices are copied.
 choir_tensor *choir_indexed_slices(choir_tensor *values, choir_tensor *indices, int64_t rows);
 bool choir_tensor_is_slices(const choir_tensor *t);
-// Of the dense tensor, or 0.
+// The number of rows of the dense tensor; 0: t is not indexed slices.
 int64_t choir_slices_rows(const choir_tensor *t);
 
 // Views of indexed slices.

@@ -8,8 +8,8 @@
 // clock and 72 bytes. Scalars are written about once a second. If a file cannot be written, only
 // choir_trace_stop fails.
 //
-// Threads: one at a time starts or stops a trace, while no run is under way; any for the other
-// calls.
+// Threads: one thread at a time starts or stops a trace, while no run is under way; any thread may
+// make the other calls.
 #pragma once
 
 #include "status.h"
@@ -46,7 +46,7 @@ typedef struct choir_trace_span {
 	double own; // seconds outside of nested spans
 	int depth; // the thread's spans around this span
 	int worker; // whose trace it is
-	// Of a wait: "replica 3" or "worker 1", which came last. NULL: unknown.
+	// For a wait, who came last: "replica 3" or "worker 1". NULL: unknown.
 	const char *last;
 } choir_trace_span;
 
@@ -59,13 +59,13 @@ typedef struct choir_trace_options {
 	// The folder for scalars (TensorBoard event files), which choir_trace_start makes. NULL: they
 	// are dropped.
 	const char *log;
-	int64_t spans; // that each thread keeps, the newest; 0: 65536; at most 2^24
+	int64_t spans; // newest spans that each thread keeps; 0: 65536; at most 2^24
 	// choir_trace_stop calls this for each kept span, by thread and start. It must not start or
 	// stop a trace.
 	choir_trace_span_fn *span;
 	void *user;
-	// For choir_trace_merge; workers 0: 1. All workers start their traces right after
-	// choir_cluster_barrier.
+	// This worker and the number of workers, for choir_trace_merge; workers 0: 1. All workers start
+	// their traces right after choir_cluster_barrier.
 	int worker, workers;
 } choir_trace_options;
 
@@ -80,7 +80,7 @@ CHOIR_MUST_CHECK choir_status choir_trace_start(const char *path, const choir_tr
 CHOIR_MUST_CHECK choir_status choir_trace_stop(void);
 bool choir_trace_is_on(void);
 
-// Spans that newer ones replaced in the last trace.
+// The number of spans that newer ones replaced in the last trace.
 int64_t choir_trace_dropped_spans(void);
 
 // Files of traces.
@@ -96,12 +96,12 @@ CHOIR_MUST_CHECK choir_status choir_trace_merge(
 
 // Recording. Without a trace these calls do nothing.
 //
-// Begin and end a span on the track of the thread's replica, or else its own. A span ends in the
-// function call and in the replica in which it began.
+// Begin and end a span on the track of the thread's replica, or else on the thread's own track. A
+// span ends in the function call and in the replica in which it began.
 void choir_trace_begin(choir_trace_category category, const char *name);
 void choir_trace_end(void);
 
-// Of the calling thread; at most 31 bytes are kept.
+// Names the track of the calling thread; at most 31 bytes are kept.
 void choir_trace_name_track(const char *name);
 
 // Records value under tag ("test/accuracy") at a step of the program. In replicas, only replica

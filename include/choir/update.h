@@ -1,6 +1,6 @@
 // Update context: an update function changes one copy of a variable, on the copy's device. It is
-// called for each copy, with equal arguments, so all copies are equal afterwards. In its frame the
-// calls of variable.h mean this copy. It may also write colocated variables
+// called for each copy, with equal arguments, so all copies are equal afterwards. In the context's
+// frame the calls of variable.h mean this copy. The function may also write colocated variables
 // (choir_scope_colocate), such as slots, but only read others. Calls on a strategy or choir_cross
 // are CHOIR_STATE.
 //
@@ -73,7 +73,8 @@ choir_status choir_update_return(choir_update *u, const char *name, choir_tensor
 
 // Elementwise updates. A copy of more than 8192 elements in host memory is updated in chunks. The
 // threads of all devices call the function at the same time, so it may only read what user points
-// to. The bits do not depend on chunks or threads. They do not define an undefined variable.
+// to. The bits do not depend on chunks or threads. An elementwise update does not define an
+// undefined variable.
 //
 // In a chunk, reads of variables (copies), arguments of the variable's shape and choir_update_data
 // are vectors of choir_update_elements elements; scalars are unchanged. The function assigns such
@@ -82,7 +83,7 @@ choir_status choir_update_return(choir_update *u, const char *name, choir_tensor
 // Arguments are scalars or of the variable's shape; colocated variables are of its size.
 // CHOIR_UNSUPPORTED: a scatter; in chunks also random numbers (pass them as an argument).
 
-// Elements of the copy, or of the chunk. 0 for non-slot variables.
+// The number of elements of the copy, or of the chunk. 0 for non-slot variables.
 int64_t choir_update_elements(const choir_update *u);
 
 // The packed memory of v's copy on this device, or of its chunk, for reading and writing. v is the

@@ -32,7 +32,7 @@ typedef enum {
 // Makes a plain value in t's frame, or the variable of a component (choir_variable_component).
 choir_value *choir_tensor_as_value(choir_tensor *t);
 
-// The same object each time, without a frame.
+// Gives v as a value: the same object each time, without a frame.
 choir_value *choir_variable_as_value(choir_variable *v);
 
 // The tensor of a plain value, or the first of a mirrored value, in the value's frame. For
@@ -43,8 +43,8 @@ choir_tensor *choir_value_tensor(choir_value *v);
 choir_variable *choir_value_variable(choir_value *v);
 choir_value_kind choir_value_kind_of(const choir_value *v);
 
-// Local results: 1 if plain, the local replicas, devices, or a variable's copies (1 if it is in
-// shards).
+// The number of local results: 1 for a plain value, else the number of local replicas, of devices,
+// or of a variable's copies (1 for a variable in shards).
 int choir_value_local_count(const choir_value *v);
 
 // Gives a local result in the value's frame: a view, or a copy if memory is not shared. index is a
@@ -64,7 +64,7 @@ void choir_values_free(choir_values *set);
 // for the next filling.
 void choir_values_clear(choir_values *set);
 
-// On cpu:0, for tensors that become leaves. choir_values_clear clears it.
+// The set's frame, on cpu:0, for tensors that become leaves. choir_values_clear clears it.
 choir_frame *choir_values_frame(choir_values *set);
 
 // CHOIR_NOT_FOUND: there is no such leaf. NULL without a failure: set or name is NULL.
@@ -77,7 +77,7 @@ choir_value *choir_values_find(choir_values *set, const char *name);
 // CHOIR_STATE: a tensor that is dead or a stale read. A NULL value or tensor gives the thread's
 // last failure, or CHOIR_INVALID.
 
-// Sets a leaf to any value of as many replicas, also one of another set or a reduction.
+// Sets a leaf to any value of the same number of replicas, also one of another set or a reduction.
 CHOIR_MUST_CHECK choir_status choir_values_set(
 		choir_values *set, const char *name, choir_value *v);
 
@@ -88,7 +88,7 @@ CHOIR_MUST_CHECK choir_status choir_values_set_local(
 
 // Splits a global batch [rows, ...] into a per-replica leaf of views. With R replicas, the first
 // rows mod R get rows / R + 1 rows each, the others rows / R. Each of several workers passes the
-// whole batch and keeps its replicas' rows. All split leaves have as many rows.
+// whole batch and keeps its replicas' rows. All split leaves have the same number of rows.
 CHOIR_MUST_CHECK choir_status choir_values_split(
 		choir_values *set, const char *name, choir_tensor *t);
 

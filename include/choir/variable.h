@@ -6,7 +6,7 @@
 //
 // A failed update or write may leave a variable undefined: reads are CHOIR_STATE until it is
 // assigned or restored.
-// Threads: any for getters; other calls come from the thread of the context.
+// Threads: any thread may call getters; other calls come from the thread of the context.
 #pragma once
 
 #include "value.h"
@@ -66,7 +66,8 @@ typedef struct {
 	choir_aggregation aggregation;
 	choir_toggle trainable; // default: on, but off for ON_READ
 	choir_initializer initializer;
-	// Also of CONSTANT. 0: 1 for ORTHOGONAL, 0.05 for NORMAL, UNIFORM and TRUNCATED_NORMAL.
+	// For initializers with a scale, also CONSTANT. 0 means 1 for ORTHOGONAL, 0.05 for NORMAL,
+	// UNIFORM and TRUNCATED_NORMAL.
 	double scale;
 	const void *initial_value; // packed elements, copied; replaces initializer
 	choir_initializer_fn *initializer_fn; // replaces initializer if initial_value is NULL
@@ -85,8 +86,9 @@ typedef struct {
 // variables one at a time, and get the first one of a name. CHOIR_TIMEOUT: a worker waited too
 // long for its turn.
 //
-// In a replica the frame keeps a failure. Colocated with a sharded variable, it has as many rows.
-// CHOIR_STATE also: in an update function; the strategy was made before a fork.
+// In a replica the frame keeps a failure. A variable that is colocated with a sharded one has the
+// same number of rows. CHOIR_STATE also: in an update function; the strategy was made before a
+// fork.
 choir_variable *choir_variable_new(
 		const char *name, choir_shape shape, const choir_variable_options *o);
 
@@ -115,20 +117,20 @@ CHOIR_MUST_CHECK choir_status choir_variable_describe(
 //   variable colocated with v its shard of the same index, and an argument of v's shape has only
 //   the shard's rows. Results of as many rows are joined.
 
-// 0: v is not cut.
+// The number of shards; 0: v is not cut.
 int choir_variable_shards(const choir_variable *v);
 choir_variable *choir_variable_shard(choir_variable *v, int index);
 
 // The variable that v is a shard of, or NULL.
 choir_variable *choir_variable_shard_parent(choir_variable *v);
 
-// Copies in this process, of an ON_READ v components; 0 if v is cut.
+// The number of copies in this process, or of components if v is ON_READ; 0 if v is cut.
 int choir_variable_copies(const choir_variable *v);
 
 // "v" for the first copy of v, "v/replica_1" and so on for the others.
 const char *choir_variable_copy_name(const choir_variable *v, int copy);
 
-// Where a copy is.
+// The device of a copy.
 choir_device *choir_variable_device(const choir_variable *v, int copy);
 
 // Reads v's present value into f: in a replica's frame the replica's copy or component, in an
@@ -184,7 +186,7 @@ choir_variable *choir_tensor_variable(const choir_tensor *t);
 // other than 0. CHOIR_STATE: v belongs to another strategy; the thread is not in the context of
 // value's frame. A NULL value gives the thread's last failure, or CHOIR_INVALID.
 
-// An undefined variable is defined again.
+// v = value. An undefined variable is then defined again.
 CHOIR_MUST_CHECK choir_status choir_variable_assign(choir_variable *v, choir_tensor *value);
 
 // v = v + value. Integers wrap around. CHOIR_UNSUPPORTED: not f32, f64, i32, i64 or u8.
@@ -211,8 +213,8 @@ typedef enum {
 // numbers may differ.
 //
 // The call waits for indices, and finds all errors before it writes. CHOIR_UNSUPPORTED: v is
-// ON_READ; v's aggregation is SUM or MEAN and how is MIN, MAX or UPDATE (except in an update);
-// several workers share v and .locked_updates is off; how is not UPDATE and
+// ON_READ; the change is MIN, MAX or UPDATE and v's aggregation is SUM or MEAN (except in an
+// update); several workers share v and .locked_updates is off; the change is not UPDATE and
 // choir_variable_assign_add does not support the dtype. Otherwise it fails as
 // choir_variable_assign.
 CHOIR_MUST_CHECK choir_status choir_variable_scatter(

@@ -65,7 +65,8 @@ typedef struct {
 	choir_device *const *devices;
 } choir_group;
 
-// Missing slots: score is 0, join and wait fail with CHOIR_UNSUPPORTED, and the others do nothing.
+// If a slot is NULL: score is 0, join and wait fail with CHOIR_UNSUPPORTED, and the others do
+// nothing.
 typedef struct choir_cross_device_ops_table {
 	size_t size;
 	uint32_t version;
@@ -91,11 +92,11 @@ typedef struct choir_cross_device_ops_table {
 	choir_status (*wait)(void *self, int member, uint64_t request, double seconds);
 	// (any) Present and later joins and waits of the group return CHOIR_CANCELLED, until reset.
 	void (*abort)(void *self);
-	// After an abort, when no member is in a call. Members can then join again.
+	// Called after an abort, when no member is in a call. Members can then join again.
 	void (*reset)(void *self);
 } choir_cross_device_ops_table;
 
-// For .cross_device_ops of strategies.
+// Registers a table for .cross_device_ops of strategies.
 CHOIR_MUST_CHECK choir_status choir_register_cross_device_ops(
 		const choir_cross_device_ops_table *table);
 

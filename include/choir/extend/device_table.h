@@ -2,10 +2,11 @@
 // memory, and work may be queued when a call returns. A stream is a queue: its tasks run in order.
 // Tasks of two streams have an order only after wait_event or wait.
 //
-// Rules of all tables: extend.h. A missing slot fails with CHOIR_UNSUPPORTED; without a status, it
-// does nothing. Without count, the kind has no devices. Without allocate, its devices have no
-// memory. Choir allocates self for each device and stream_size bytes, zeroed, for each stream. If
-// a slot fails, Choir adds the device's name to the text.
+// Rules of all tables: extend.h. If a slot is NULL, its calls fail with CHOIR_UNSUPPORTED, or do
+// nothing if the slot returns void. Without count, the kind has no devices. Without allocate, its
+// devices have no memory. Choir allocates self_size bytes (self) for each device and stream_size
+// bytes (stream) for each stream, both zeroed. If a slot fails, Choir adds the device's name to the
+// text.
 //
 // Threads: for each device or stream, slots not marked (any) are called from one thread at a time,
 // not always the same. Choir may hold a lock during a call, so choir_fail is the only function of
@@ -23,8 +24,8 @@ typedef struct choir_device_table {
 	bool host_memory; // its devices all use the host's memory
 	const char *kind; // "gpu"; 1 to 15 lower case letters
 	size_t self_size, stream_size;
-	// The number of devices, called once by choir_register_device. CHOIR_NONE: each index is a
-	// device.
+	// The number of devices, called once by choir_register_device. CHOIR_NONE: the number is not
+	// fixed, and a device of any index can be opened.
 	int (*count)(void);
 	// Opens the device with this index, when its name is first looked up. If open fails, Choir
 	// calls close, and the next look-up calls open again. An open device is never closed.
@@ -41,9 +42,8 @@ typedef struct choir_device_table {
 	// If stream_open fails, stream_close is not called.
 	choir_status (*stream_open)(void *self, void *stream);
 	void (*stream_close)(void *stream); // waits for the queued tasks
-	// Queues a copy to or from the host, within a device, or between devices of the kind. bytes
-	// may be 0. Until Choir has waited for the stream, it does not change the host memory of the
-	// copy.
+	// Queues a copy to or from the host, within a device, or between devices of the kind. bytes may
+	// be 0. Choir does not change the host memory of a copy before it has waited for the stream.
 	choir_status (*copy)(void *stream, void *to, const void *from, size_t bytes);
 	choir_status (*fill)(void *stream, void *to, int byte, size_t bytes); // queues a memset
 	// Records the present end of the queue as an event, whose number is *mark. The numbers of a
@@ -52,9 +52,9 @@ typedef struct choir_device_table {
 	// Makes later tasks of stream start only after other_stream, of any device of the kind, has
 	// reached the event mark. Does not block. If other_stream fails, stream fails too.
 	choir_status (*wait_event)(void *stream, void *other_stream, uint64_t mark);
-	// (any) Blocks until the stream has reached the event mark. CHOIR_TIMEOUT: after seconds
-	// (negative: no limit). If a task before the event fails, wait returns the first such failure
-	// once, with its text. Tasks queued after the failed task do not run.
+	// (any) Blocks until the stream has reached the event mark. CHOIR_TIMEOUT: the time limit, in
+	// seconds, is over; a negative limit means none. If a task before the event fails, wait returns
+	// the first such failure once, with its text. Tasks queued after the failed task do not run.
 	choir_status (*wait)(void *stream, uint64_t mark, double seconds);
 	// Other names of the kind, separated by commas, at most 63 characters in all: with the alias
 	// "cuda" of "gpu", "cuda:0" means "gpu:0". NULL: none.
@@ -66,7 +66,7 @@ typedef struct choir_device_table {
 	// fastest ("pinned" memory), aligned to 64 bytes and not initialised.
 	choir_status (*host_allocate)(void *self, size_t bytes, void **memory);
 	void (*host_release)(void *self, void *memory, size_t bytes); // (any)
-	// copy has read the host's memory when it returns.
+	// True: when the slot copy returns, it has read the host's memory, which may then change.
 	bool copies_at_once;
 } choir_device_table;
 

@@ -10,7 +10,7 @@ CHOIR_C_BEGIN
 // The version of this interface.
 #define CHOIR_MPI_PLUGIN_VERSION 3
 
-// Of the table's open.
+// The argument of the table's open.
 typedef struct {
 	const void *communicator; // NULL: MPI_COMM_WORLD; open initialises MPI if necessary
 	size_t size; // of the communicator's handle

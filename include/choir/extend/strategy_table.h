@@ -11,7 +11,7 @@
 
 CHOIR_C_BEGIN
 
-// Fields of choir_strategy_options that are CHOIR_INVALID, if not 0, without the feature.
+// Features. Without a feature, its fields of choir_strategy_options must be 0 (else CHOIR_INVALID).
 enum {
 	CHOIR_FEATURE_PARAMETER_DEVICES = 1, // .parameter_devices
 	CHOIR_FEATURE_WORKERS = 2, // .workers, .locked_updates
@@ -28,7 +28,7 @@ typedef struct {
 	choir_dtype dtype;
 } choir_new_variable;
 
-// Missing slots: place_variable and parameter_devices fail with CHOIR_UNSUPPORTED;
+// If a slot is NULL: place_variable and parameter_devices fail with CHOIR_UNSUPPORTED;
 // non_slot_devices gives the parameter devices; the others do nothing.
 typedef struct choir_strategy_table {
 	size_t size;
@@ -37,8 +37,8 @@ typedef struct choir_strategy_table {
 	size_t self_size; // for each strategy
 	int max_replicas; // 0: any number. 1 also means one device
 	unsigned features; // CHOIR_FEATURE_...
-	// When the strategy is made. devices are the n that run replicas. options are checked. Both
-	// outlive self.
+	// Called when the strategy is made. devices has the n devices that run replicas. options are
+	// checked. Both outlive self.
 	choir_status (*open)(void *self, const choir_strategy_options *options, int n,
 			choir_device *const devices[]);
 	void (*close)(void *self);
@@ -54,7 +54,7 @@ typedef struct choir_strategy_table {
 			void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);
 } choir_strategy_table;
 
-// For choir_strategy_new.
+// Registers a kind of strategies for choir_strategy_new.
 CHOIR_MUST_CHECK choir_status choir_register_strategy(const choir_strategy_table *table);
 
 CHOIR_C_END

@@ -34,9 +34,9 @@ typedef struct {
 	// A table of devices, registered or not. The suite opens device 0 and, if there are two,
 	// device 1. Both stay open.
 	const struct choir_device_table *device;
-	// Queues a call of fn on a stream of the device. arg points to bytes bytes, which are copied.
-	// The first failure of fn becomes the stream's. NULL for a device that finishes work before a
-	// call returns.
+	// Queues a call of fn on a stream of the device. arg points to a block of this many bytes,
+	// which is copied. The first failure of fn becomes the stream's. NULL for a device that
+	// finishes work before a call returns.
 	choir_status (*submit)(
 			void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes);
 

@@ -2,10 +2,10 @@
 // extend.h.
 //
 // Messages with the same sender, receiver and tag arrive in the order in which they were sent,
-// others in any order. A receive takes the next message of its sender and tag, which may be
-// shorter than its capacity, but never longer. send and receive begin a request; test makes
-// progress and tells whether it is done. Until then Choir does not write to memory that is sent,
-// and does not access memory that is received.
+// others in any order. A receive takes the next message of its sender and tag, which may be shorter
+// than its capacity, but never longer. send and receive begin a request; test makes progress and
+// tells whether the request is done. Until then Choir does not write to memory that is sent, and
+// does not access memory that is received.
 //
 // If a worker is lost, the others' calls fail with CHOIR_PEER_LOST, and after an abort with
 // CHOIR_CANCELLED; the text names the worker.
@@ -21,9 +21,9 @@ CHOIR_C_BEGIN
 // Tags are 0 to CHOIR_TRANSPORT_TAGS - 1.
 #define CHOIR_TRANSPORT_TAGS 16384
 
-// Missing slots: send, receive and test fail with CHOIR_UNSUPPORTED. workers is 1, and worker is
-// 0. now is the system's monotonic clock. pause spins at first, then yields, then sleeps. The
-// others do nothing.
+// If a slot is NULL: send, receive and test fail with CHOIR_UNSUPPORTED; workers gives 1, and
+// worker gives 0; now reads the system's monotonic clock; pause spins at first, then yields, then
+// sleeps. The others do nothing.
 typedef struct choir_transport_table {
 	size_t size;
 	uint32_t version;
@@ -31,8 +31,8 @@ typedef struct choir_transport_table {
 	size_t self_size;
 	// .argument of choir_cluster_options.
 	choir_status (*open)(void *self, const void *argument);
-	// Tells the others that this worker leaves. Waits at most seconds (negative: no limit) for
-	// what the transport must do together with them.
+	// Tells the others that this worker leaves. Waits for what the transport must do together with
+	// them, at most for this number of seconds (negative: no limit).
 	void (*close)(void *self, double seconds);
 	int (*worker)(const void *self); // (any) 0 to workers - 1
 	int (*workers)(const void *self); // (any) at least 1
@@ -46,22 +46,22 @@ typedef struct choir_transport_table {
 	// Never blocks. If *done is true, the request is no longer valid and *bytes is the size of the
 	// message. A failure does not change the request.
 	choir_status (*test)(void *self, uint64_t request, bool *done, size_t *bytes);
-	// For a request whose message will not come. Its memory is no longer used, unless a receiver
-	// is reading it at the moment.
+	// Gives up a request whose message will not come. Its memory is no longer used, unless a
+	// receiver is reading it at the moment.
 	void (*drop)(void *self, uint64_t request);
 	// Tells all workers that this worker stops, and why, as far as possible without waiting. Then
 	// the others' tests fail.
 	void (*abort)(void *self, const char *why);
 	double (*now)(void *self); // (any) seconds on the clock of time limits
-	// (any) For a waiting thread that has already tested turn times. Returns when a request may
-	// have changed, at the latest at until.
+	// (any) For a waiting thread that has already called test as often as turn says. Returns when a
+	// request may have changed, at the latest when now reaches the time until.
 	void (*pause)(void *self, int turn, double until);
 	// Messages of up to this many bytes need no help of the receiver; Choir may send several in
 	// place of a larger one. 0: unknown.
 	size_t eager;
 } choir_transport_table;
 
-// For .transport of clusters.
+// Registers a table for .transport of clusters.
 CHOIR_MUST_CHECK choir_status choir_register_transport(const choir_transport_table *table);
 
 CHOIR_C_END

@@ -158,7 +158,7 @@ static choir_status measure(loops *l)
 
 int bench_fit_main(int argc, char **argv)
 {
-	loops l = { NULL };
+	loops l = { .s = NULL };
 	const options_result result = options_read(&self, argc, argv, NULL);
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;

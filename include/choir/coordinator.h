@@ -1,22 +1,21 @@
 // The coordinator: one process schedules closures on workers, and parameter servers (ps) keep the
 // variables (TensorFlow's ClusterCoordinator and ParameterServerStrategy). Workers may join and
-// leave at any time. All processes run the same program; the task of a process says which it is.
-// A C function cannot be sent, so closures have names in a table of functions, which is the same
-// in all processes.
+// leave at any time. All processes run the same program with the same table of functions, since
+// closures go by name. The task of a process says whether it is coordinator, worker or server.
 //
-// In each process .build makes the same variables and optimizers. The servers have the values:
-// variables and shards are numbered together from 0, without ON_READ variables, and number i is
-// on server i modulo the number of servers. A worker's run begins with the servers' values of the
-// variables that it has read before. Of variables that are only read by rows, as in an embedding,
-// only these rows and the rows of the gradient are sent. The servers' optimizers apply the
-// gradients. The gradients, assign, assign_add and assign_sub of a closure are applied exactly
-// once, also if the closure runs again because a worker was lost. Everything else may happen
-// several times. ON_READ variables stay in each worker. Each process has memory for all variables.
+// In each process .build makes the same variables and optimizers. The servers keep the values:
+// variables and shards are numbered together from 0, without ON_READ variables, and number i is on
+// server i modulo the number of servers. At the start of each run a worker gets the servers' values
+// of the variables that it has read before; it gets others when it first reads them. For variables
+// that are only read by rows, as in an embedding, only these rows and their gradients are sent. A
+// closure's gradients, assign, assign_add and assign_sub are applied exactly once, also if it runs
+// again after the loss of a worker. Everything else may happen several times. ON_READ variables
+// stay in each worker. Each process has memory for all variables.
 //
-// Errors: a process with another key, program or table cannot join; its error says what differs.
-// If a server is lost, the job ends: all calls fail with CHOIR_PEER_LOST and its name.
-// CHOIR_UNSUPPORTED: an update function or a scatter in a closure; a dynamic loss scale; with
-// several servers, global_clip_norm or CHOIR_NONFINITE_SKIP.
+// Errors: a process with another key, program or table cannot join; its error says what differs. If
+// a server is lost, the job ends: all calls fail with CHOIR_PEER_LOST and its name.
+// CHOIR_UNSUPPORTED: in a closure, an update function (update.h) or choir_variable_scatter; a
+// dynamic loss scale; with several servers, global_clip_norm or CHOIR_NONFINITE_SKIP.
 // Threads: one thread uses a coordinator. Workers and coordinators have one more thread.
 #pragma once
 
@@ -24,32 +23,31 @@
 
 CHOIR_C_BEGIN
 
-// Tasks
-
 typedef struct choir_task choir_task; // TensorFlow's ClusterResolver
 
 // The task of this process in the job.
 typedef struct {
 	size_t size;
-	// "coordinator", "worker" or "ps". NULL: the environment sets this and the fields up to
-	// .servers, by TF_CONFIG with ps tasks (its chief is the coordinator), or by CHOIR_TASK,
-	// SERVERS@ADDRESS: process 0 is the coordinator, the next ones are the servers. The number of
-	// the process is CHOIR_WORKER, or the launcher's.
+	// "coordinator", "worker" or "ps". NULL: this field and the next ones, up to .servers, come
+	// from the environment. TF_CONFIG with ps tasks: its chief is the coordinator. Or
+	// CHOIR_TASK="SERVERS@ADDRESS": process 0 is the coordinator, the next SERVERS processes are
+	// servers, and the others are workers. The number of the process is CHOIR_WORKER, or the
+	// launcher's.
 	const char *type;
 	int index; // of this ps, from 0
 	// Where the coordinator listens: "unix:/run/job/socket", "127.0.0.1:7000" or "host:7000".
 	const char *address;
 	const char *ps_address; // where this ps listens for workers
 	int servers; // coordinator: the number of ps tasks, 1 to 16
-	// A file with the job's key (choir_task_make_key), which TCP needs. Only its owner may be able
-	// to read it. NULL: the environment variable CHOIR_KEY_FILE, if set.
+	// A file with the job's key (choir_task_make_key), which TCP needs. NULL: $CHOIR_KEY_FILE, if
+	// set.
 	const char *key_file;
-	// On: nothing is encrypted, but both ends still prove that they have the key. Unix sockets and
-	// loopback connections are never encrypted. Default: off.
+	// On: TCP is not encrypted; both ends still prove the key. Unix sockets and loopback never are.
+	// Default: off.
 	choir_toggle plain;
-	double start_timeout; // seconds to wait for the coordinator, servers and a worker; 0: 60
+	double start_timeout; // seconds to wait for other processes; 0: 60
 	double heartbeat; // seconds between heartbeats; 0: 0.5
-	double lost_after; // seconds without a heartbeat after which a process is lost; 0: 5
+	double lost_after; // seconds of silence, then a process is lost; 0: 5
 } choir_task_options;
 
 // Makes a task. CHOIR_NOT_FOUND: no type in o or the environment; no key file; no libchoir-net.
@@ -62,8 +60,6 @@ int choir_task_index(const choir_task *t);
 // Writes a new key of 32 random bytes to the file path, with mode 600. CHOIR_STATE: it exists.
 CHOIR_MUST_CHECK choir_status choir_task_make_key(const char *path);
 
-// Closures
-
 typedef struct choir_closure choir_closure; // one call of a function on a worker
 
 // The function of a closure. If it fails, the closure fails.
@@ -72,19 +68,19 @@ typedef choir_status choir_closure_fn(choir_closure *c, void *user);
 choir_strategy *choir_closure_strategy(choir_closure *c); // the worker's strategy
 // The arguments of choir_coordinator_schedule, valid until the function returns.
 choir_values *choir_closure_args(choir_closure *c);
-// Sets a leaf of the closure's result to a copy. value NULL: returns the failure that made it so.
+// Copies value into the leaf called name of the closure's result. value NULL: returns this thread's
+// last failure.
 CHOIR_MUST_CHECK choir_status choir_closure_return(
 		choir_closure *c, const char *name, choir_tensor *value);
-// The worker's dataset (TensorFlow's create_per_worker_dataset). The function called name in the
-// table makes it when a closure first asks. The worker owns it. A worker that joins again begins
-// at its start. NULL: CHOIR_NOT_FOUND: no such function.
+// The worker's dataset (TensorFlow's create_per_worker_dataset). The table's function makes it when
+// a closure first asks. The worker owns it. A worker that joins again reads it from the start. NULL
+// with CHOIR_NOT_FOUND: no such function.
 choir_distributed_dataset *choir_closure_dataset(choir_closure *c, const char *name);
-// The worker's own values (TensorFlow's per-worker values). The closure function called name makes
-// them, as its results, when a closure first asks. The worker owns the set until its job ends.
-// Closures may change its leaves; no other worker sees this. NULL: CHOIR_NOT_FOUND: no such
-// function; or its failure.
+// The worker's own values (TensorFlow's per-worker values): the results of the closure function
+// called name, made when a closure first asks. The worker owns the set until its job ends; closures
+// may change its leaves. NULL: the function failed, or, with CHOIR_NOT_FOUND, does not exist.
 choir_values *choir_closure_values(choir_closure *c, const char *name);
-int choir_closure_worker(const choir_closure *c); // the worker's number
+int choir_closure_worker(const choir_closure *c);
 int choir_closure_attempt(const choir_closure *c); // 1, and 1 more for each lost worker
 
 // A function of the table: .fn of a closure, or .dataset.
@@ -97,73 +93,70 @@ typedef struct {
 // Makes layers and optimizers in s, once in each process: the same variables in the same order.
 typedef choir_status choir_build_fn(choir_strategy *s, void *user);
 
-// The options that all processes of a job share.
+// The options that all processes share.
 typedef struct {
 	size_t size;
 	const choir_function *functions; // ends with a NULL name; must be valid until the job ends
 	choir_build_fn *build;
 	void *user; // of build and the functions of this process
-	// Text that must be equal in all processes. NULL: the content of the program's file.
+	// Must be equal in all processes. NULL: the content of the program's file.
 	const char *program;
 	int queue; // waiting closures at most; then schedule blocks; 0: 262144
-	// Closures that a worker holds besides the running one. 0: 1, and more while closures take
-	// less than half a millisecond. CHOIR_ZERO: none.
+	// Closures that a worker holds besides the running one. 0 means 1; while closures take less
+	// than half a millisecond, Choir uses more. CHOIR_ZERO: none.
 	int window;
 	int attempts; // a closure fails after it has lost this number of workers; 0: 8
 } choir_coordinator_options;
 
-// Serves as the worker or ps of the task. CHOIR_OK: the coordinator was freed. options are those
-// of the process's parameter server strategy: .workers must be 0 or 1; the seed, .replicas and the
-// shards must be equal to the coordinator's. CHOIR_PEER_LOST: the coordinator is lost, or no
-// longer waits for this process; a worker may then serve again. CHOIR_STATE: the program, the
-// variables of .build or the table differ. CHOIR_TIMEOUT: no coordinator within .start_timeout.
+// Serves as the worker or ps of the task, until the coordinator is freed. options of the process's
+// parameter server strategy: .workers 0 or 1; the seed, .replicas and shards as in the coordinator.
+// CHOIR_PEER_LOST: the coordinator is lost, or has given this process up; a worker may serve again.
+// CHOIR_STATE: the program, the variables of .build or the table differ. CHOIR_TIMEOUT: no
+// coordinator within .start_timeout.
 CHOIR_MUST_CHECK choir_status choir_task_serve(
 		choir_task *t, const choir_strategy_options *options, const choir_coordinator_options *o);
-
-// Coordinators
 
 typedef struct choir_coordinator choir_coordinator;
 typedef struct choir_remote_value choir_remote_value;
 
-// Makes the coordinator of a parameter server strategy, calls .build, and waits for the servers
-// and the first worker. Then the variables of s are on the servers. A read, save or assignment of
-// the program first fetches all values, slots and counters, while no closure runs. A restore sets
+// Makes the coordinator of a parameter server strategy, calls .build, and waits for the servers and
+// the first worker. If the program then reads, saves or assigns variables, Choir waits for the
+// running closures, starts no others, and fetches all values, slots and counters. A restore sets
 // the servers' values. CHOIR_INVALID: another kind of strategy, or several .workers; an empty
 // table; no .build. CHOIR_STATE: s has variables or a coordinator; the task is not a coordinator;
 // the address is in use. CHOIR_TIMEOUT: a server or the first worker has not joined within
 // .start_timeout.
 choir_coordinator *choir_coordinator_new(
 		choir_strategy *s, choir_task *t, const choir_coordinator_options *o);
-// Ends the job: choir_task_serve returns in workers and servers, for which this call waits at most
-// 2 seconds. The variables of s keep the values that were fetched last.
+// Ends the job; waits at most 2 seconds for workers and servers. The variables of s keep the values
+// that were fetched last.
 void choir_coordinator_free(choir_coordinator *c);
 
-// Schedules a call of the function called name on any worker. Waits only while the queue is full.
-// args: plain tensors, which are copied, or NULL. *value (or NULL) becomes a handle of the result.
-// If an earlier closure has failed, returns that failure once; all waiting closures and this one
-// are then CHOIR_CANCELLED. CHOIR_NOT_FOUND: no such function.
+// Schedules a call of a function on any worker. Blocks only while the queue is full. args: plain
+// tensors, which are copied, or NULL. Sets *value to a handle of the result; value may be NULL. If
+// an earlier closure has failed, returns that failure once; all waiting closures and this one are
+// then CHOIR_CANCELLED. CHOIR_NOT_FOUND: no such function.
 CHOIR_MUST_CHECK choir_status choir_coordinator_schedule(
 		choir_coordinator *c, const char *name, choir_values *args, choir_remote_value **value);
-// Waits until all closures have ended. Returns the failure of a closure as schedule does.
-// CHOIR_TIMEOUT: closures wait, but there has been no worker for .start_timeout.
+// Waits until all closures have ended. Returns a closure's failure as schedule does. CHOIR_TIMEOUT:
+// no worker for .start_timeout.
 CHOIR_MUST_CHECK choir_status choir_coordinator_join(choir_coordinator *c);
 // Like join, but does not wait. Sets *done to whether all closures have ended.
 CHOIR_MUST_CHECK choir_status choir_coordinator_done(choir_coordinator *c, bool *done);
-// Waits for a closure's result. value owns the set *result, which remains valid after its worker
-// is lost. Returns the closure's failure. CHOIR_CANCELLED: another closure failed first; schedule
-// it again.
+// Waits for a closure's result or failure. value owns *result, which remains valid after its worker
+// is lost. CHOIR_CANCELLED: another closure failed first; schedule it again.
 CHOIR_MUST_CHECK choir_status choir_coordinator_fetch(
 		choir_coordinator *c, choir_remote_value *value, choir_values **result);
-// Calls the function called name once on each worker that is there, waits, and sets sets[0] to
-// sets[*n - 1] to the results, in the order of the workers' numbers (TensorFlow's read_all of
-// per-worker variables). The caller frees the sets. A worker that is lost meanwhile has none. A
-// failure is returned here only. CHOIR_INVALID: there are more than capacity workers.
+// Calls a function once on each present worker, waits, and sets sets[0] to sets[*n - 1] to the
+// results, ordered by worker (TensorFlow's read_all of per-worker variables). The caller frees the
+// sets. A worker that is lost meanwhile has none. A failure is returned here only. CHOIR_INVALID:
+// there are more than capacity workers.
 CHOIR_MUST_CHECK choir_status choir_coordinator_read_all(
 		choir_coordinator *c, const char *name, int capacity, choir_values *sets[], int *n);
 void choir_remote_value_free(choir_remote_value *v); // free it before its coordinator
-// How many changes a server has made between a worker's last pull and its push, over all finished
-// closures. *mean, *max: 0 before the first push.
+// The number of changes that a server made between a worker's last pull and its push, over all
+// finished closures; 0 before any.
 void choir_coordinator_staleness(const choir_coordinator *c, double *mean, int64_t *max);
-int choir_coordinator_workers(const choir_coordinator *c); // the number of workers at present
+int choir_coordinator_workers(const choir_coordinator *c); // at present
 
 CHOIR_C_END

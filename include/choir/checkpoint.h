@@ -35,8 +35,8 @@ typedef struct choir_checkpoint_options {
 	const char *best_metric;
 	int max_best_to_keep; // default: 1
 	bool best_is_lowest;
-	// A save copies the state to memory, and a thread of the lowest priority writes it to the disk.
-	// The next save waits for this thread. The memory stays until the manager is freed.
+	// A save copies the state to memory, and a thread of the lowest priority writes it to the
+	// disk. The next save waits for this thread. The memory stays until the manager is freed.
 	bool asynchronous;
 } choir_checkpoint_options;
 

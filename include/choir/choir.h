@@ -14,8 +14,8 @@
 //   struct's field size, else the call fails with CHOIR_INVALID.
 // - user is passed to the program's function, and must be valid as long as the function may be
 //   called.
-// - In comments, ".name" is a field of an options struct, "0: meaning" says what a value means, and
-//   "CHOIR_STATE: the cause" when a call fails.
+// - In comments, ".name" is a field of an options struct, "0: meaning" says what a value means,
+//   and "CHOIR_STATE: the cause" when a call fails.
 #pragma once
 
 #include "checkpoint.h"

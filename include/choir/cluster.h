@@ -91,7 +91,8 @@ const char *choir_cluster_transport(const choir_cluster *c);
 
 // Waits until all workers have made this call.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
-// Copies data, a memory block of this many bytes, to all workers; from is the worker that sends it.
+// Copies data, a memory block of this many bytes, to all workers; from is the worker that sends
+// it.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
 // Gathers own, a memory block of this many bytes, from each worker in the block all, in the order

@@ -5,15 +5,15 @@
 //
 // In each process .build makes the same variables and optimizers. The servers keep the values:
 // variables and shards are numbered together from 0, without ON_READ variables, and number i is on
-// server i modulo the number of servers. At the start of each run a worker gets the servers' values
-// of the variables that it has read before; it gets others when it first reads them. For variables
-// that are only read by rows, as in an embedding, only these rows and their gradients are sent. A
-// closure's gradients, assign, assign_add and assign_sub are applied exactly once, also if it runs
-// again after the loss of a worker. Everything else may happen several times. ON_READ variables
-// stay in each worker. Each process has memory for all variables.
+// server i modulo the number of servers. At the start of each run a worker gets the servers'
+// values of the variables that it has read before; it gets others when it first reads them. For
+// variables that are only read by rows, as in an embedding, only these rows and their gradients
+// are sent. A closure's gradients, assign, assign_add and assign_sub are applied exactly once,
+// also if it runs again after the loss of a worker. Everything else may happen several times.
+// ON_READ variables stay in each worker. Each process has memory for all variables.
 //
-// Errors: a process with another key, program or table cannot join; its error says what differs. If
-// a server is lost, the job ends: all calls fail with CHOIR_PEER_LOST and its name.
+// Errors: a process with another key, program or table cannot join; its error says what differs.
+// If a server is lost, the job ends: all calls fail with CHOIR_PEER_LOST and its name.
 // CHOIR_UNSUPPORTED: in a closure, an update function (update.h) or choir_variable_scatter; a
 // dynamic loss scale; with several servers, global_clip_norm or CHOIR_NONFINITE_SKIP.
 // Threads: one thread uses a coordinator. Workers and coordinators have one more thread.
@@ -42,8 +42,8 @@ typedef struct {
 	// A file with the job's key (choir_task_make_key), which TCP needs. NULL: $CHOIR_KEY_FILE, if
 	// set.
 	const char *key_file;
-	// On: TCP is not encrypted; both ends still prove the key. Unix sockets and loopback never are.
-	// Default: off.
+	// On: TCP is not encrypted; both ends still prove the key. Unix sockets and loopback never
+	// are. Default: off.
 	choir_toggle plain;
 	double start_timeout; // seconds to wait for other processes; 0: 60
 	double heartbeat; // seconds between heartbeats; 0: 0.5
@@ -68,17 +68,18 @@ typedef choir_status choir_closure_fn(choir_closure *c, void *user);
 choir_strategy *choir_closure_strategy(choir_closure *c); // the worker's strategy
 // The arguments of choir_coordinator_schedule, valid until the function returns.
 choir_values *choir_closure_args(choir_closure *c);
-// Copies value into the leaf called name of the closure's result. value NULL: returns this thread's
-// last failure.
+// Copies value into the leaf called name of the closure's result. value NULL: returns this
+// thread's last failure.
 CHOIR_MUST_CHECK choir_status choir_closure_return(
 		choir_closure *c, const char *name, choir_tensor *value);
-// The worker's dataset (TensorFlow's create_per_worker_dataset). The table's function makes it when
-// a closure first asks. The worker owns it. A worker that joins again reads it from the start. NULL
-// with CHOIR_NOT_FOUND: no such function.
+// The worker's dataset (TensorFlow's create_per_worker_dataset). The table's function makes it
+// when a closure first asks. The worker owns it. A worker that joins again reads it from the
+// start. NULL with CHOIR_NOT_FOUND: no such function.
 choir_distributed_dataset *choir_closure_dataset(choir_closure *c, const char *name);
 // The worker's own values (TensorFlow's per-worker values): the results of the closure function
-// called name, made when a closure first asks. The worker owns the set until its job ends; closures
-// may change its leaves. NULL: the function failed, or, with CHOIR_NOT_FOUND, does not exist.
+// called name, made when a closure first asks. The worker owns the set until its job ends;
+// closures may change its leaves. NULL: the function failed, or, with CHOIR_NOT_FOUND, does not
+// exist.
 choir_values *choir_closure_values(choir_closure *c, const char *name);
 int choir_closure_worker(const choir_closure *c);
 int choir_closure_attempt(const choir_closure *c); // 1, and 1 more for each lost worker
@@ -109,18 +110,18 @@ typedef struct {
 } choir_coordinator_options;
 
 // Serves as the worker or ps of the task, until the coordinator is freed. options of the process's
-// parameter server strategy: .workers 0 or 1; the seed, .replicas and shards as in the coordinator.
-// CHOIR_PEER_LOST: the coordinator is lost, or has given this process up; a worker may serve again.
-// CHOIR_STATE: the program, the variables of .build or the table differ. CHOIR_TIMEOUT: no
-// coordinator within .start_timeout.
+// parameter server strategy: .workers 0 or 1; the seed, .replicas and shards as in the
+// coordinator. CHOIR_PEER_LOST: the coordinator is lost, or has given this process up; a worker
+// may serve again. CHOIR_STATE: the program, the variables of .build or the table differ.
+// CHOIR_TIMEOUT: no coordinator within .start_timeout.
 CHOIR_MUST_CHECK choir_status choir_task_serve(
 		choir_task *t, const choir_strategy_options *options, const choir_coordinator_options *o);
 
 typedef struct choir_coordinator choir_coordinator;
 typedef struct choir_remote_value choir_remote_value;
 
-// Makes the coordinator of a parameter server strategy, calls .build, and waits for the servers and
-// the first worker. If the program then reads, saves or assigns variables, Choir waits for the
+// Makes the coordinator of a parameter server strategy, calls .build, and waits for the servers
+// and the first worker. If the program then reads, saves or assigns variables, Choir waits for the
 // running closures, starts no others, and fetches all values, slots and counters. A restore sets
 // the servers' values. CHOIR_INVALID: another kind of strategy, or several .workers; an empty
 // table; no .build. CHOIR_STATE: s has variables or a coordinator; the task is not a coordinator;
@@ -128,8 +129,8 @@ typedef struct choir_remote_value choir_remote_value;
 // .start_timeout.
 choir_coordinator *choir_coordinator_new(
 		choir_strategy *s, choir_task *t, const choir_coordinator_options *o);
-// Ends the job; waits at most 2 seconds for workers and servers. The variables of s keep the values
-// that were fetched last.
+// Ends the job; waits at most 2 seconds for workers and servers. The variables of s keep the
+// values that were fetched last.
 void choir_coordinator_free(choir_coordinator *c);
 
 // Schedules a call of a function on any worker. Blocks only while the queue is full. args: plain
@@ -138,13 +139,13 @@ void choir_coordinator_free(choir_coordinator *c);
 // then CHOIR_CANCELLED. CHOIR_NOT_FOUND: no such function.
 CHOIR_MUST_CHECK choir_status choir_coordinator_schedule(
 		choir_coordinator *c, const char *name, choir_values *args, choir_remote_value **value);
-// Waits until all closures have ended. Returns a closure's failure as schedule does. CHOIR_TIMEOUT:
-// no worker for .start_timeout.
+// Waits until all closures have ended. Returns a closure's failure as schedule does.
+// CHOIR_TIMEOUT: no worker for .start_timeout.
 CHOIR_MUST_CHECK choir_status choir_coordinator_join(choir_coordinator *c);
 // Like join, but does not wait. Sets *done to whether all closures have ended.
 CHOIR_MUST_CHECK choir_status choir_coordinator_done(choir_coordinator *c, bool *done);
-// Waits for a closure's result or failure. value owns *result, which remains valid after its worker
-// is lost. CHOIR_CANCELLED: another closure failed first; schedule it again.
+// Waits for a closure's result or failure. value owns *result, which remains valid after its
+// worker is lost. CHOIR_CANCELLED: another closure failed first; schedule it again.
 CHOIR_MUST_CHECK choir_status choir_coordinator_fetch(
 		choir_coordinator *c, choir_remote_value *value, choir_values **result);
 // Calls a function once on each present worker, waits, and sets sets[0] to sets[*n - 1] to the

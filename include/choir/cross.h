@@ -46,18 +46,18 @@ choir_value *choir_cross_result(choir_cross *x, const char *name);
 CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *fn, void *user);
 
 // Reductions and copies. The argument to gives the destination: the devices of a variable's copies
-// (the variable is not written), or of a value's tensors. So reducing a value to itself all-reduces
-// it. op, counts, dtypes, and values that are the same for all replicas follow
+// (the variable is not written), or of a value's tensors. So reducing a value to itself
+// all-reduces it. op, counts, dtypes, and values that are the same for all replicas follow
 // choir_strategy_reduce.
 
 // Makes a destination of up to 64 different devices, "cpu:0,cpu:1", of the strategy or not. NULL:
 // all that run replicas. CHOIR_NOT_FOUND: an unknown device.
 choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
-// Gives the sum or mean of v over replicas, mirrored on the destination's devices. All tensors need
-// one shape and dtype. A plain number stays plain. Sums follow the canonical tree, by the
-// strategy's cross-device operations if it has these devices. A large reduction in host memory to a
-// variable with one copy is lazy: it is computed at its first use, or chunk by chunk in an
+// Gives the sum or mean of v over replicas, mirrored on the destination's devices. All tensors
+// need one shape and dtype. A plain number stays plain. Sums follow the canonical tree, by the
+// strategy's cross-device operations if it has these devices. A large reduction in host memory to
+// a variable with one copy is lazy: it is computed at its first use, or chunk by chunk in an
 // elementwise update, and only then can fail with CHOIR_NO_MEMORY or CHOIR_TIMEOUT. CHOIR_INVALID:
 // a replica has no value.
 choir_value *choir_cross_reduce_to(

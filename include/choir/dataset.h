@@ -1,5 +1,5 @@
-// Datasets are streams of elements on the host, and their transforms (source.h has the sources). An
-// element has one component for each named column. Before choir_dataset_batch an element is one
+// Datasets are streams of elements on the host, and their transforms (source.h has the sources).
+// An element has one component for each named column. Before choir_dataset_batch an element is one
 // example, after it a batch. Making a chain reads only headers of files, unless a comment says
 // otherwise.
 //
@@ -36,9 +36,9 @@ choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
 // Computes the mean and the population standard deviation of each of the n numbers of an f32
 // column's examples. n is the number of elements of an example, or the size of its last axis. In
-// the second case mean[i] is taken over all positions, as for channel i of images. NaN is left out;
-// if all values are NaN, both are 0. Reads d to its end and rewinds it, so d is finite and not
-// empty.
+// the second case mean[i] is taken over all positions, as for channel i of images. NaN is left
+// out; if all values are NaN, both are 0. Reads d to its end and rewinds it, so d is finite and
+// not empty.
 CHOIR_MUST_CHECK choir_status choir_dataset_moments(
 		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[]);
 // Number i of an f32 column, counted as in choir_dataset_moments, becomes (number - mean[i]) /
@@ -60,10 +60,10 @@ typedef struct {
 	bool flip; // half of the examples are mirrored, left to right
 	uint64_t seed;
 } choir_augment_options;
-// Crops and mirrors images, [height, width] or [height, width, channels] of any dtype. The crop and
-// the flip depend only on the seed, the pass and the example's position in d. Place this stage
-// before batch and after a shuffle, which needs no buffer if the source has random access. The crop
-// fits into the padded image.
+// Crops and mirrors images, [height, width] or [height, width, channels] of any dtype. The crop
+// and the flip depend only on the seed, the pass and the example's position in d. Place this stage
+// before batch and after a shuffle, which needs no buffer if the source has random access. The
+// crop fits into the padded image.
 choir_dataset *choir_dataset_augment_images(
 		choir_dataset *d, const char *column, const choir_augment_options *o);
 
@@ -155,8 +155,8 @@ choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t 
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);
 // Repeats d. times is the number of passes, or CHOIR_FOREVER (without end).
 choir_dataset *choir_dataset_repeat(choir_dataset *d, int64_t times);
-// Makes batches of examples of one shape. size is the number of examples in a batch. The last batch
-// may be smaller; choir_dataset_batch_drop_remainder leaves such a batch out.
+// Makes batches of examples of one shape. size is the number of examples in a batch. The last
+// batch may be smaller; choir_dataset_batch_drop_remainder leaves such a batch out.
 choir_dataset *choir_dataset_batch(choir_dataset *d, int64_t size);
 choir_dataset *choir_dataset_batch_drop_remainder(choir_dataset *d, int64_t size);
 typedef struct {

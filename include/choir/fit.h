@@ -42,8 +42,8 @@ typedef struct {
 	// A factor of the loss for each class, if labels are classes. Copied.
 	const double *class_weights;
 	size_t n_classes;
-	// The layer whose regularization loss (layer.h) is added to the loss, also in evaluation. NULL:
-	// .layer.
+	// The layer whose regularization loss (layer.h) is added to the loss, also in evaluation.
+	// NULL: .layer.
 	choir_layer *regularized;
 } choir_model_options;
 
@@ -61,8 +61,8 @@ choir_model *choir_model_new(const choir_model_options *o);
 double choir_model_log(choir_model *m, const char *name);
 size_t choir_model_logs(const choir_model *m);
 const char *choir_model_log_name(const choir_model *m, size_t i);
-// The number of epochs that choir_fit has completed since it began. choir_model_history gives a log
-// after an epoch (from 1); NAN: there is no such epoch or log, or no validation after it.
+// The number of epochs that choir_fit has completed since it began. choir_model_history gives a
+// log after an epoch (from 1); NAN: there is no such epoch or log, or no validation after it.
 int64_t choir_model_epochs(const choir_model *m);
 double choir_model_history(const choir_model *m, const char *name, int64_t epoch);
 // The best epoch of early stopping so far; 0: none.
@@ -168,8 +168,8 @@ CHOIR_MUST_CHECK choir_status choir_fit(
 CHOIR_MUST_CHECK choir_status choir_evaluate(choir_model *m, choir_distributed_dataset *data);
 
 // Gets the results of some examples, [rows, ..], in the order of the data; first is the index of
-// the first example. The results are in a frame on the strategy's first device, which is freed when
-// fn returns.
+// the first example. The results are in a frame on the strategy's first device, which is freed
+// when fn returns.
 typedef choir_status choir_results_fn(choir_tensor *results, int64_t first, void *user);
 // Calls fn for the results of each batch of one pass, then rewinds data. Each worker gets the
 // results of all workers.

@@ -43,9 +43,9 @@ typedef struct choir_input_options {
 	// batches (docs/rules.md, section 9).
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
-	// For programs that connect workers themselves: the number of workers, and this worker's index.
-	// Each worker has as many replicas as the strategy, and its data end independently. Both 0: the
-	// strategy's.
+	// For programs that connect workers themselves: the number of workers, and this worker's
+	// index. Each worker has as many replicas as the strategy, and its data end independently.
+	// Both 0: the strategy's.
 	int workers, worker;
 	// Each replica takes a whole batch of the dataset. Under DATA, batch i of a step goes to
 	// replica i of the job, else a worker's batches to its replicas, in order.

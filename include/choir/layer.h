@@ -77,9 +77,10 @@ typedef struct {
 	choir_toggle over_replicas; // on: global statistics, with two sync points a step; default: off
 } choir_batch_normalization_options;
 // Applies choir_batch_norm to [.., channels]. While a tape records, the layer uses the batch's
-// statistics, and moves the moving statistics towards them by the factor 1 - momentum. Otherwise it
-// uses the moving statistics: "name/moving_mean", from 0, and "name/moving_variance", from 1, both
-// ON_READ with MEAN. A replica without examples changes its components only if over_replicas is on.
+// statistics, and moves the moving statistics towards them by the factor 1 - momentum. Otherwise
+// it uses the moving statistics: "name/moving_mean", from 0, and "name/moving_variance", from 1,
+// both ON_READ with MEAN. A replica without examples changes its components only if over_replicas
+// is on.
 choir_layer *choir_batch_normalization_new(
 		const char *name, int64_t channels, const choir_batch_normalization_options *o);
 
@@ -95,8 +96,8 @@ choir_layer *choir_tied_embedding_new(choir_layer *embedding);
 // position i of x. x has at most places positions.
 choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
 // Applies the dense layer "name/qkv" with 3 width columns, choir_self_attention, and the dense
-// layer "name/output" with width columns. Both dense layers have a bias and no activation. Default:
-// not causal.
+// layer "name/output" with width columns. Both dense layers have a bias and no activation.
+// Default: not causal.
 choir_layer *choir_self_attention_new(
 		const char *name, int64_t width, int64_t heads, choir_toggle causal);
 // Apply choir_lstm and choir_gru (nn.h) from zero states: [n, t, in] gives [n, t, units].

@@ -59,8 +59,8 @@ choir_tensor *choir_combine_rows(
 
 // Convolutions and pools of images
 //
-// x is [n, h, w, c]: images of h rows, w columns and c channels. The length of a window along h and
-// w is size, in pixels. The distance from one window to the next is stride.
+// x is [n, h, w, c]: images of h rows, w columns and c channels. The length of a window along h
+// and w is size, in pixels. The distance from one window to the next is stride.
 // - padding 0 or more: zeros on each side; (h + 2 padding - size) / stride + 1 windows, rounded
 //   down.
 // - padding CHOIR_PADDING_SAME: h / stride windows, rounded up, and the zeros that they need, half
@@ -122,8 +122,8 @@ choir_tensor *choir_global_average_pool(choir_tensor *x);
 // How an image is enlarged.
 typedef enum {
 	CHOIR_NEAREST = 0,
-	// Linear between the centres of elements; the outer element beyond the outer centres (PyTorch's
-	// align_corners=False).
+	// Linear between the centres of elements; the outer element beyond the outer centres
+	// (PyTorch's align_corners=False).
 	CHOIR_BILINEAR
 } choir_interpolation;
 // Enlarges all axes but the first and the last: [n, h, w, c] gives [n, h factor, w factor, c].

@@ -22,8 +22,8 @@ typedef choir_tensor *choir_unary_op(choir_tensor *x);
 
 // Making tensors
 
-// Makes a tensor whose elements are all equal to value, which is rounded in floating point and must
-// be exact in integers and bool.
+// Makes a tensor whose elements are all equal to value, which is rounded in floating point and
+// must be exact in integers and bool.
 choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, double value);
 
 // Independent normal numbers of mean 0 and deviation 1 in f32 or f64, by Philox4x32-10
@@ -76,8 +76,8 @@ choir_tensor *choir_logical_or(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_logical_not(choir_tensor *x);
 // Neither infinite nor NAN; true for integers.
 choir_tensor *choir_is_finite(choir_tensor *x);
-// Takes a where condition (bool) is true, else b; all three broadcast. a and b have the same dtype,
-// which may be any. The gradient is 0 where the other was taken.
+// Takes a where condition (bool) is true, else b; all three broadcast. a and b have the same
+// dtype, which may be any. The gradient is 0 where the other was taken.
 choir_tensor *choir_where(choir_tensor *condition, choir_tensor *a, choir_tensor *b);
 
 // Elementwise, one operand
@@ -121,8 +121,8 @@ choir_tensor *choir_stop_gradient(choir_tensor *x);
 
 // The sum; f32 for f16 and bf16. Long sums are collected in f64. The sum of no elements is 0.
 choir_tensor *choir_sum(choir_tensor *x, choir_axes axes);
-// The mean; also of bool. Means of i32 and i64 are f64, of u8 and bool f32, without a gradient. The
-// mean of no elements is NAN.
+// The mean; also of bool. Means of i32 and i64 are f64, of u8 and bool f32, without a gradient.
+// The mean of no elements is NAN.
 choir_tensor *choir_mean(choir_tensor *x, choir_axes axes);
 // NAN if an element is NAN. Equal elements share the gradient. A reduced axis is not empty.
 choir_tensor *choir_max(choir_tensor *x, choir_axes axes);
@@ -156,10 +156,10 @@ choir_tensor *choir_cumsum(choir_tensor *x, int axis, const choir_cumsum_options
 
 // A view in another shape. One dimension may be CHOIR_UNKNOWN: it follows from the others.
 choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape);
-// Converts x to this dtype; gives x itself if it has the dtype already. To floating point it rounds
-// to nearest, ties to even. To integers it rounds towards zero and saturates; NAN becomes 0. To
-// bool, all but 0 becomes 1. An i64 beyond 2^53 is first rounded to f64. A plain number becomes a
-// tensor.
+// Converts x to this dtype; gives x itself if it has the dtype already. To floating point it
+// rounds to nearest, ties to even. To integers it rounds towards zero and saturates; NAN becomes
+// 0. To bool, all but 0 becomes 1. An i64 beyond 2^53 is first rounded to f64. A plain number
+// becomes a tensor.
 choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype);
 
 // Elements first to first + count - 1 of an axis: a view if axes before it have one element.

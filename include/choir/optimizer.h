@@ -65,9 +65,9 @@ typedef enum {
 	CHOIR_SCHEDULE_EXPONENTIAL, // .factor ^ ((step - .warmup) / .steps), not rounded
 	// .factor + (1 - .factor) (1 - done)^.power, where done goes from 0 at .warmup to 1 at .steps
 	CHOIR_SCHEDULE_POLYNOMIAL,
-	// Rises along half a cosine from .factor, at step 0, to 1, at step .warmup. Falls along another
-	// to .factor / 10^4, at step .steps - 1; then constant (arXiv:1708.07120; PyTorch's OneCycleLR
-	// with max_lr)
+	// Rises along half a cosine from .factor, at step 0, to 1, at step .warmup. Falls along
+	// another to .factor / 10^4, at step .steps - 1; then constant (arXiv:1708.07120; PyTorch's
+	// OneCycleLR with max_lr)
 	CHOIR_SCHEDULE_ONE_CYCLE
 } choir_schedule_kind;
 typedef struct {
@@ -170,8 +170,8 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 // one (tensor.h). Borrowed memory is copied. v has one gradient in an update.
 //
 // Indexed slices give the bits of dense gradients: momentum, moments and weight decay act on all
-// rows. Choir makes no dense gradient, and SGD changes only the rows of the slices, if all of these
-// are true:
+// rows. Choir makes no dense gradient, and SGD changes only the rows of the slices, if all of
+// these are true:
 // - All replicas add slices, and all devices use host memory.
 // - The strategy is not a parameter server strategy with more than one worker.
 // - There is no global_clip_norm, loss scale or NONFINITE_SKIP.

@@ -19,11 +19,12 @@ typedef struct choir_tape choir_tape;
 // CHOIR_STATE: f already has a tape, even after its backward pass.
 choir_tape *choir_tape_begin(choir_frame *f);
 
-// Runs the backward pass. gradients[i] becomes the gradient of the sum of y's elements with respect
-// to sources[i], in the source's dtype and shape. It is zeros if y does not depend on the source,
-// and may be indexed slices (tensor.h). y and the sources are floating-point tensors of the tape's
-// frame. A source may be y or any tensor that y was made from, also twice; for a variable, give the
-// tensor that reading it returned. A tape has one such pass, and then records nothing more.
+// Runs the backward pass. gradients[i] becomes the gradient of the sum of y's elements with
+// respect to sources[i], in the source's dtype and shape. It is zeros if y does not depend on the
+// source, and may be indexed slices (tensor.h). y and the sources are floating-point tensors of
+// the tape's frame. A source may be y or any tensor that y was made from, also twice; for a
+// variable, give the tensor that reading it returned. A tape has one such pass, and then records
+// nothing more.
 //
 // After a failure all gradients[] are NULL; an earlier failure of the frame is returned.
 // CHOIR_STATE: the backward pass has run already, or a variable changed since it was read.

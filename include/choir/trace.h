@@ -64,8 +64,8 @@ typedef struct choir_trace_options {
 	// stop a trace.
 	choir_trace_span_fn *span;
 	void *user;
-	// This worker and the number of workers, for choir_trace_merge; workers 0: 1. All workers start
-	// their traces right after choir_cluster_barrier.
+	// This worker and the number of workers, for choir_trace_merge; workers 0: 1. All workers
+	// start their traces right after choir_cluster_barrier.
 	int worker, workers;
 } choir_trace_options;
 

@@ -54,6 +54,11 @@ static void offer_part(chi_pack *to, const void *data, size_t bytes)
 	chi_pack_u64(to, bytes);
 }
 
+static const void *pack_at(const chi_pack *p, size_t at)
+{
+	return p->bytes == 0 ? NULL : p->data + at;
+}
+
 void chi_large_message_offer(const chi_large_message *m, chi_pack *to)
 {
 	size_t at = 0;
@@ -61,10 +66,10 @@ void chi_large_message_offer(const chi_large_message *m, chi_pack *to)
 	chi_pack_u64(to, chi_large_message_bytes(m));
 	chi_pack_u32(to, (uint32_t) (2 * m->n + 1));
 	for (size_t i = 0; i < m->n; at = m->field[i++].at) {
-		offer_part(to, m->pack.data + at, m->field[i].at - at);
+		offer_part(to, pack_at(&m->pack, at), m->field[i].at - at);
 		offer_part(to, m->field[i].data, m->field[i].bytes);
 	}
-	offer_part(to, m->pack.data + at, m->pack.bytes - at);
+	offer_part(to, pack_at(&m->pack, at), m->pack.bytes - at);
 }
 
 const void *chi_unpack_large(chi_unpack *u, size_t bytes)

@@ -5,8 +5,8 @@
 // Rules of all tables: extend.h. If a slot is NULL, its calls fail with CHOIR_UNSUPPORTED, or do
 // nothing if the slot returns void. Without count, the kind has no devices. Without allocate, its
 // devices have no memory. Choir allocates self_size bytes (self) for each device and stream_size
-// bytes (stream) for each stream, both zeroed. If a slot fails, Choir adds the device's name to the
-// text.
+// bytes (stream) for each stream, both zeroed. If a slot fails, Choir adds the device's name to
+// the text.
 //
 // Threads: for each device or stream, slots not marked (any) are called from one thread at a time,
 // not always the same. Choir may hold a lock during a call, so choir_fail is the only function of
@@ -42,8 +42,9 @@ typedef struct choir_device_table {
 	// If stream_open fails, stream_close is not called.
 	choir_status (*stream_open)(void *self, void *stream);
 	void (*stream_close)(void *stream); // waits for the queued tasks
-	// Queues a copy to or from the host, within a device, or between devices of the kind. bytes may
-	// be 0. Choir does not change the host memory of a copy before it has waited for the stream.
+	// Queues a copy to or from the host, within a device, or between devices of the kind. bytes
+	// may be 0. Choir does not change the host memory of a copy before it has waited for the
+	// stream.
 	choir_status (*copy)(void *stream, void *to, const void *from, size_t bytes);
 	choir_status (*fill)(void *stream, void *to, int byte, size_t bytes); // queues a memset
 	// Records the present end of the queue as an event, whose number is *mark. The numbers of a
@@ -53,8 +54,9 @@ typedef struct choir_device_table {
 	// reached the event mark. Does not block. If other_stream fails, stream fails too.
 	choir_status (*wait_event)(void *stream, void *other_stream, uint64_t mark);
 	// (any) Blocks until the stream has reached the event mark. CHOIR_TIMEOUT: the time limit, in
-	// seconds, is over; a negative limit means none. If a task before the event fails, wait returns
-	// the first such failure once, with its text. Tasks queued after the failed task do not run.
+	// seconds, is over; a negative limit means none. If a task before the event fails, wait
+	// returns the first such failure once, with its text. Tasks queued after the failed task do
+	// not run.
 	choir_status (*wait)(void *stream, uint64_t mark, double seconds);
 	// Other names of the kind, separated by commas, at most 63 characters in all: with the alias
 	// "cuda" of "gpu", "cuda:0" means "gpu:0". NULL: none.

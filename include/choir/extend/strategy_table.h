@@ -11,7 +11,8 @@
 
 CHOIR_C_BEGIN
 
-// Features. Without a feature, its fields of choir_strategy_options must be 0 (else CHOIR_INVALID).
+// Features. Without a feature, its fields of choir_strategy_options must be 0 (else
+// CHOIR_INVALID).
 enum {
 	CHOIR_FEATURE_PARAMETER_DEVICES = 1, // .parameter_devices
 	CHOIR_FEATURE_WORKERS = 2, // .workers, .locked_updates

@@ -2,10 +2,10 @@
 // extend.h.
 //
 // Messages with the same sender, receiver and tag arrive in the order in which they were sent,
-// others in any order. A receive takes the next message of its sender and tag, which may be shorter
-// than its capacity, but never longer. send and receive begin a request; test makes progress and
-// tells whether the request is done. Until then Choir does not write to memory that is sent, and
-// does not access memory that is received.
+// others in any order. A receive takes the next message of its sender and tag, which may be
+// shorter than its capacity, but never longer. send and receive begin a request; test makes
+// progress and tells whether the request is done. Until then Choir does not write to memory that
+// is sent, and does not access memory that is received.
 //
 // If a worker is lost, the others' calls fail with CHOIR_PEER_LOST, and after an abort with
 // CHOIR_CANCELLED; the text names the worker.
@@ -53,8 +53,8 @@ typedef struct choir_transport_table {
 	// the others' tests fail.
 	void (*abort)(void *self, const char *why);
 	double (*now)(void *self); // (any) seconds on the clock of time limits
-	// (any) For a waiting thread that has already called test as often as turn says. Returns when a
-	// request may have changed, at the latest when now reaches the time until.
+	// (any) For a waiting thread that has already called test as often as turn says. Returns when
+	// a request may have changed, at the latest when now reaches the time until.
 	void (*pause)(void *self, int turn, double until);
 	// Messages of up to this many bytes need no help of the receiver; Choir may send several in
 	// place of a larger one. 0: unknown.

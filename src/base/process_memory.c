@@ -30,6 +30,10 @@ bool chi_process_memory_read(int64_t pid, const chi_process_memory_part part[], 
 		size_t all = 0;
 		unsigned long targets = 0, sources = 0;
 		while (i < n && targets < PARTS && sources < PARTS && all < PART_BYTES) {
+			if (part[i].bytes == 0) {
+				i++;
+				continue;
+			}
 			const size_t left = part[i].bytes - at;
 			const size_t bytes = left < PART_BYTES ? left : PART_BYTES;
 			add(to, &targets, (char *) part[i].to + at, bytes);

@@ -36,27 +36,27 @@ void chi_large_message_add(chi_large_message *m, const void *data, size_t bytes)
 	m->field_bytes += bytes;
 }
 
+static const void *pack_at(const chi_pack *p, size_t at)
+{
+	return p->bytes == 0 ? NULL : p->data + at;
+}
+
 void chi_large_message_join(const chi_large_message *m, chi_pack *to)
 {
 	size_t at = 0;
 	to->failed |= m->pack.failed ||
 			!chi_grow(&to->data, &to->capacity, to->bytes + chi_large_message_bytes(m), 1);
 	for (size_t i = 0; i < m->n; at = m->field[i++].at) {
-		chi_pack_raw(to, m->pack.data + at, m->field[i].at - at);
+		chi_pack_raw(to, pack_at(&m->pack, at), m->field[i].at - at);
 		chi_pack_raw(to, m->field[i].data, m->field[i].bytes);
 	}
-	chi_pack_raw(to, m->pack.data + at, m->pack.bytes - at);
+	chi_pack_raw(to, pack_at(&m->pack, at), m->pack.bytes - at);
 }
 
 static void offer_part(chi_pack *to, const void *data, size_t bytes)
 {
 	chi_pack_u64(to, (uintptr_t) data);
 	chi_pack_u64(to, bytes);
-}
-
-static const void *pack_at(const chi_pack *p, size_t at)
-{
-	return p->bytes == 0 ? NULL : p->data + at;
 }
 
 void chi_large_message_offer(const chi_large_message *m, chi_pack *to)

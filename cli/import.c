@@ -6,7 +6,6 @@
 #include "command_options.h"
 #include "report.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,23 +182,20 @@ static choir_status set_names(model_plan *plan)
 				"or numbers",
 				plan->kind);
 	const bool list = strchr(given.names, ',') != NULL;
-	FILE *f = list ? NULL : fopen(given.names, "rb");
-	if (!list && f == NULL)
-		return choir_fail(CHOIR_IO, "--class-names %s: %s; needs names with commas, or a file",
-				given.names, strerror(errno));
-	const size_t length = list ? strlen(given.names) : fread(t->names, 1, sizeof t->names, f);
-	const bool failed = !list && ferror(f);
-	if (f != NULL)
-		fclose(f);
-	if (failed || length >= sizeof t->names)
-		return choir_fail(CHOIR_INVALID,
-				"--class-names %.60s: cannot be read, or too long; needs "
-				"less than %zu bytes",
-				given.names, sizeof t->names);
-	if (list)
-		memcpy(t->names, given.names, length);
-	t->names[length] = '\0';
-	return cut_names(t, plan->classes, list ? ',' : '\n');
+	char *text = NULL;
+	choir_status status = CHOIR_OK;
+	if (!list)
+		status = init_read_text("--class-names", given.names, "names with commas, or a file",
+				sizeof t->names - 1, &text);
+	else if (strlen(given.names) >= sizeof t->names)
+		status = choir_fail(
+				CHOIR_INVALID, "--class-names: needs less than %zu bytes", sizeof t->names);
+	if (status == CHOIR_OK) {
+		strcpy(t->names, list ? given.names : text);
+		status = cut_names(t, plan->classes, list ? ',' : '\n');
+	}
+	free(text);
+	return status;
 }
 
 static choir_status make_plan(model_plan *plan)

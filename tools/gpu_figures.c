@@ -123,7 +123,7 @@ static choir_layer *make_resnet50(net *n)
 	int64_t in = n->small ? 8 : 64, middle = in;
 	n->side = n->small ? 32 : 224;
 	size_t k = convolve(layers, "stem", 3, in, 7, 2, true);
-	layers[k++] = choir_max_pool2d_new(3, 2, 0);
+	layers[k++] = choir_max_pool2d_new(3, 2, 1);
 	for (int stage = 0, i = 0; stage < stages; stage++, middle *= 2)
 		for (int b = 0; b < (n->small ? 1 : blocks[stage]); b++, in = 4 * middle)
 			layers[k++] = bottleneck(i++, in, middle, b == 0 && stage > 0 ? 2 : 1);

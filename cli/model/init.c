@@ -90,29 +90,33 @@ static int write_torchvision(char *text, size_t size)
 	return at;
 }
 
-choir_status init_read_map(const char *option, const char *path, char **text)
+choir_status init_read_text(
+		const char *option, const char *path, const char *needs, size_t max, char **text)
 {
-	const bool vision = strcmp(path, "torchvision") == 0;
-	if (vision || strcmp(path, "torch") == 0 || strcmp(path, "keras") == 0) {
-		*text = vision ? malloc(VISION_SIZE) : strdup(path);
-		if (vision && *text != NULL)
-			write_torchvision(*text, VISION_SIZE);
-		return *text != NULL ? CHOIR_OK
-							 : choir_fail(CHOIR_NO_MEMORY, "%s %s: out of memory", option, path);
-	}
 	FILE *f = fopen(path, "rb");
-	*text = f == NULL ? NULL : calloc(1, MAX_MAP + 1);
+	*text = f == NULL ? NULL : calloc(1, max + 1);
 	if (f == NULL)
-		return choir_fail(CHOIR_IO, "%s %s: %s; needs a file, torch, torchvision or keras", option,
-				path, strerror(errno));
-	const size_t n = *text == NULL ? 0 : fread(*text, 1, MAX_MAP, f);
+		return choir_fail(CHOIR_IO, "%s %s: %s; needs %s", option, path, strerror(errno), needs);
+	const size_t n = *text == NULL ? 0 : fread(*text, 1, max, f);
 	const bool whole = *text != NULL && !ferror(f) && fgetc(f) == EOF;
 	fclose(f);
 	if (whole && memchr(*text, 0, n) == NULL)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"%s %s: not a text, or too long; needs a text of at most %d bytes", option, path,
-			MAX_MAP);
+			"%s %s: not a text, or too long; needs a text of at most %zu bytes", option, path,
+			max);
+}
+
+choir_status init_read_map(const char *option, const char *path, char **text)
+{
+	const bool vision = strcmp(path, "torchvision") == 0;
+	if (!vision && strcmp(path, "torch") != 0 && strcmp(path, "keras") != 0)
+		return init_read_text(option, path, "a file, torch, torchvision or keras", MAX_MAP, text);
+	*text = vision ? malloc(VISION_SIZE) : strdup(path);
+	if (vision && *text != NULL)
+		write_torchvision(*text, VISION_SIZE);
+	return *text != NULL ? CHOIR_OK
+						 : choir_fail(CHOIR_NO_MEMORY, "%s %s: out of memory", option, path);
 }
 
 choir_status init_weights(choir_strategy *s, const char *path, const char *map, bool json)

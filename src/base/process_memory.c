@@ -1,12 +1,21 @@
 // Copies between processes by process_vm_readv, which needs no preparation by the other process.
 #include "base/process_memory.h"
 
+#include "base/atomic.h"
+
 #include <sys/types.h>
 #include <sys/uio.h>
 
 enum { PARTS = 512, PART_BYTES = 1 << 28 }; // below the system's limits of a call
 
 static bool refuses;
+
+void chi_process_memory_fence(void)
+{
+#ifndef CHI_NO_FENCES
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
 
 void chi_process_memory_refuse(bool refuse)
 {
@@ -42,6 +51,7 @@ bool chi_process_memory_read(int64_t pid, const chi_process_memory_part part[], 
 			at = bytes < left ? at + bytes : 0;
 			i += at == 0;
 		}
+		chi_process_memory_fence();
 		if (process_vm_readv((pid_t) pid, to, targets, from, sources, 0) != (ssize_t) all)
 			return false;
 	}

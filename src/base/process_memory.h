@@ -15,5 +15,9 @@ typedef struct {
 // undefined.
 bool chi_process_memory_read(int64_t pid, const chi_process_memory_part part[], size_t n);
 
+// Other processes see what was written before it before what is written after it. Each read begins
+// with one.
+void chi_process_memory_fence(void);
+
 // For tests: all reads of this process fail.
 void chi_process_memory_refuse(bool refuse);

@@ -2,6 +2,7 @@
 // coordinators and parameter servers use addresses. Other keys are ignored.
 #include "cluster/tf_config.h"
 
+#include "base/alloc.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -9,6 +10,7 @@
 
 typedef struct {
 	chi_roles *roles;
+	chi_text *devices; // gets each address; or NULL
 	chi_json json;
 	chi_json_token token;
 } reader;
@@ -39,9 +41,12 @@ static choir_status skip_value(reader *r)
 	return CHOIR_OK;
 }
 
-static void keep_address(chi_roles *r, chi_task task, int index, const char *address)
+static void keep_address(const reader *from, chi_task task, int index, const char *address)
 {
+	chi_roles *r = from->roles;
 	char *to = NULL;
+	if (from->devices != NULL)
+		chi_text_add(from->devices, "%sremote:%s", from->devices->length > 0 ? "," : "", address);
 	if (task == CHI_TASK_CHIEF && index == 0)
 		to = r->chief_address;
 	else if (task == CHI_TASK_PS && index < CHI_PS_ADDRESSES)
@@ -65,7 +70,7 @@ static choir_status read_addresses(reader *r, chi_task task, int *count)
 			CHOIR_TRY(next(r));
 		if (r->token != CHI_JSON_STRING)
 			return wrong(r, "an address must be a text");
-		keep_address(r->roles, task, (*count)++, r->json.text);
+		keep_address(r, task, (*count)++, r->json.text);
 	}
 }
 
@@ -128,14 +133,40 @@ static choir_status read_task(reader *r)
 	return chi_roles_set_task(r->roles, type, index);
 }
 
+static choir_status read_cluster(reader *from, const char *source, char *json, size_t bytes)
+{
+	*from->roles = (chi_roles){ .source = source };
+	chi_json_open(&from->json, json, bytes);
+	CHOIR_TRY(expect(from, CHI_JSON_OBJECT, "the cluster must be an object"));
+	CHOIR_TRY(read_jobs(from));
+	return expect(from, CHI_JSON_END, "text after the end");
+}
+
 choir_status chi_roles_read_cluster(chi_roles *r, const char *source, char *json, size_t bytes)
 {
-	*r = (chi_roles){ .source = source };
-	reader from = { .roles = r };
-	chi_json_open(&from.json, json, bytes);
-	CHOIR_TRY(expect(&from, CHI_JSON_OBJECT, "the cluster must be an object"));
-	CHOIR_TRY(read_jobs(&from));
-	return expect(&from, CHI_JSON_END, "text after the end");
+	return read_cluster(&(reader){ .roles = r }, source, json, bytes);
+}
+
+choir_status chi_cluster_spec_devices(const char *cluster_spec, char **devices)
+{
+	static const char source[] = "strategy: .cluster_spec";
+	chi_roles roles;
+	chi_text text = { 0 };
+	char *copy = chi_strdup(cluster_spec);
+	*devices = NULL;
+	if (copy == NULL)
+		return CHOIR_NO_MEMORY;
+	choir_status status = read_cluster(
+			&(reader){ .roles = &roles, .devices = &text }, source, copy, strlen(copy));
+	if (status == CHOIR_OK && text.failed)
+		status = CHOIR_NO_MEMORY;
+	else if (status == CHOIR_OK && text.length == 0)
+		status = choir_fail(CHOIR_INVALID, "%s has no address", source);
+	if (status == CHOIR_OK && (*devices = chi_strdup(text.data)) == NULL)
+		status = CHOIR_NO_MEMORY;
+	chi_text_free(&text);
+	chi_free(copy);
+	return status;
 }
 
 choir_status chi_roles_read(chi_roles *r, const char *source, char *json, size_t bytes)

@@ -95,6 +95,7 @@ static choir_status answer(chi_peer *p, choir_status status, uint64_t staleness)
 static void begin_change(chi_server *s)
 {
 	chi_atomic64_add(&s->open.changes, 1);
+	chi_process_memory_fence();
 }
 
 static void end_change(chi_server *s)

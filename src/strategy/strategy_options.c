@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
-#include "strategy/cluster_spec.h"
+#include "cluster/tf_config.h"
 #include "strategy/layout.h"
 #include "strategy/strategy_precision.h"
 

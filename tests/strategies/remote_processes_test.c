@@ -11,7 +11,7 @@
 #include "device/device.h"
 #include "device/remote/remote_device.h"
 #include "serve/servers.h"
-#include "strategy/cluster_spec.h"
+#include "cluster/tf_config.h"
 #include "tensor/buffer.h"
 #include "test.h"
 
@@ -166,9 +166,10 @@ TEST(a_server_or_a_cluster_spec_names_all_its_devices)
 {
 	static const struct {
 		const char *spec, *facts;
-	} wrong[] = { { "", "byte 0*needed" }, { "{\"worker\": 7}", "byte 12" },
-		{ "{\"worker\": [\"a:1\", 7]}", "byte" }, { "{}", "no address" },
-		{ "{\"worker\": []}", "no address" }, { "{\"worker\": [\"a:1\"]} x", "byte" },
+	} wrong[] = { { "", "byte 0" }, { "{\"gpu\": [\"a:1\"]}", "gpu*worker" },
+		{ "{\"worker\": 7}", "byte 12" }, { "{\"worker\": [\"a:1\", 7]}", "byte" },
+		{ "{}", "no address" }, { "{\"worker\": []}", "no address" },
+		{ "{\"worker\": [\"a:1\"]} x", "byte" },
 		{ "{\"worker\": [\"unix:/nowhere/s\"]}", "nowhere/s*nobody listens" } };
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		assert_null(choir_mirrored_strategy_new(

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-// Reads a text of at most max bytes without zero bytes. Free *text with free, also after a failure.
-// option names it in failures, and needs says what it may be.
+// Reads a text of at most max bytes without zero bytes. Free *text with free, also after a
+// failure. option names it in failures, and needs says what it may be.
 choir_status init_read_text(
 		const char *option, const char *path, const char *needs, size_t max, char **text);
 

@@ -60,8 +60,7 @@ RUN = {
     "for devices in": built,
     "choir train --data csv:penguins.csv": penguins,
     "choir train --model gpt": plays,
-    "choir train --data digits --epochs 6": None,
-    "choir train --model cnn": None,
+    "choir train --model mlp --data digits --epochs 6": None,
     "choir key job.key\nexport CHOIR_KEY_FILE=job.key\nchoir serve": None,
 }
 

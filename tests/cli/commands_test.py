@@ -61,7 +61,6 @@ RUN = {
     "choir train --data csv:penguins.csv": penguins,
     "choir train --model gpt": plays,
     "choir train --model mlp --data digits --epochs 6": None,
-    "choir key job.key\nexport CHOIR_KEY_FILE=job.key\nchoir serve": None,
 }
 
 

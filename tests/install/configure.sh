@@ -14,10 +14,6 @@ if grep '^-- MPI: ' "$folder/log"; then
 	fail 'the MPI of this machine was taken in a cross build'
 fi
 
-# Without CUDA, also on a machine that has it.
-quietly configure no_cuda -DCHOIR_CUDA=OFF
-grep -q '^-- CUDA: .*, done without' "$folder/log" || fail "CHOIR_CUDA=OFF: $(grep CUDA "$folder/log")"
-
 # Folders that are not below the prefix, as those of Nix and Guix.
 quietly configure absolute "-DCMAKE_INSTALL_PREFIX=$folder/prefix" "-DCMAKE_INSTALL_LIBDIR=$folder/out/lib" \
 	"-DCMAKE_INSTALL_INCLUDEDIR=$folder/dev/include"

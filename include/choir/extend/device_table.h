@@ -9,8 +9,8 @@
 // the text.
 //
 // Threads: for each device or stream, slots not marked (any) are called from one thread at a time,
-// not always the same. Choir may hold a lock during a call, so choir_fail is the only function of
-// Choir that a slot may call.
+// not always the same thread. Choir may hold a lock during a call, so choir_fail is the only
+// function of Choir that a slot may call.
 #pragma once
 
 #include "../device.h"

@@ -27,7 +27,7 @@ static struct {
 // clang-format off
 static const option options[] = {
 	{ .name = "--checkpoint", .value = "DIR", .kind = OPTION_TEXT, .to = &given.checkpoint,
-		.help = "directory of choir train --checkpoint; replay only reads\nit (required)" },
+		.help = "directory of choir train --checkpoint, which replay only\nreads (required)" },
 	{ .name = "--step", .value = "S", .kind = OPTION_INTEGER, .to = &given.step, .min = 1,
 		.help = "step to run, counted from 1 (required)" },
 	{ .name = "--replica", .value = "K", .kind = OPTION_INTEGER, .to = &given.replica,

@@ -48,7 +48,7 @@ typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 // Lifetime: in C until the end of the enclosing block, in C++ of the full expression. So in C++
 // write CHOIR_OPTIONS inside the call that takes it. Do not nest it in another CHOIR_OPTIONS,
 // because the inner one ends first. For a longer life, declare a variable and set its size:
-// choir_schedule drops = { .size = sizeof(drops), .kind = CHOIR_SCHEDULE_STEP, .steps = 100 };
+//     choir_schedule drops = { .size = sizeof(drops), .kind = CHOIR_SCHEDULE_STEP, .steps = 100 };
 #ifndef __cplusplus
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })
 #else

@@ -3,10 +3,10 @@
 // divide the loss by the global batch (choir_replica_average_loss).
 //
 // Make an optimizer once, in the strategy's scope. The first update of a variable makes its slots
-// ("hidden/kernel/m"), which are colocated with it. Time: adding a gradient never waits. The
-// update runs on the threads of all devices after all replicas have asked for it. It starts at the
-// end of the run, in a merge call, or when a replica reads a variable of the update. In the
-// default replica outside of runs, it starts at once.
+// ("hidden/kernel/m"), which are colocated with it.
+// Time: adding a gradient never waits. The update runs on the threads of all devices after all
+// replicas have asked for it. It starts at the end of the run, in a merge call, or when a replica
+// reads a variable of the update. In the default replica outside of runs, it starts at once.
 // Errors: a failed update fails the run. Before the update writes, Choir checks shapes, dtypes,
 // the learning rate, the variables and their order in all replicas, and that each replica's
 // gradients are finite. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices with

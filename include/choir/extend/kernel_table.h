@@ -221,10 +221,11 @@ typedef struct {
 
 // "dropout": x times 1 / (1 - rate), or 0; for the input dy, it is the gradient. "random_normal":
 // no input. Every element has a fixed position in a Philox4x32-10 sequence. Block j is made from
-// counter { low word of j, high word of j, place, replica_id } key { low word, high word } of
-// mix(mix(seed) + step) mix(x) x ^= x >> 30; x *= 0xBF58476D1CE4E5B9; x ^= x >> 27; x *=
-// 0x94D049BB133111EB; x ^= x >> 31 where mix is the finisher of SplitMix64 (Steele, Lea, Flood
-// 2014).
+//     counter  { low word of j, high word of j, place, replica_id }
+//     key      { low word, high word } of mix(mix(seed) + step)
+//     mix(x)   x ^= x >> 30; x *= 0xBF58476D1CE4E5B9;
+//              x ^= x >> 27; x *= 0x94D049BB133111EB; x ^= x >> 31
+// where mix is the finisher of SplitMix64 (Steele, Lea, Flood 2014).
 //
 // "dropout": element i takes word i % 4 of block i / 4, and is kept if the word's upper 24 bits,
 // divided by 2^24, are at least rate. "random_normal": elements 2j and 2j + 1 are made from the

@@ -19,7 +19,7 @@
 // If workers read different parts of the data (docs/rules.md, section 9), a restore with another
 // number of workers or another policy fails with CHOIR_INVALID. But datasets that read a queue, or
 // have .checkpoint = CHOIR_OFF (input.h), continue where they are.
-// Threads: the program's, while no run is under way.
+// Threads: one at a time, outside of runs.
 #pragma once
 
 #include "weights.h"
@@ -29,7 +29,7 @@ CHOIR_C_BEGIN
 // What a manager keeps.
 typedef struct choir_checkpoint_options {
 	size_t size;
-	int max_to_keep; // the number of last saves that are kept; 0: 5; CHOIR_ALL: all
+	int max_to_keep; // the number of newest saves to keep; 0: 5; CHOIR_ALL: all
 	// A key of the metadata whose value is a number. The steps with the largest values
 	// (best_is_lowest: the smallest) are also kept. NULL: none.
 	const char *best_metric;
@@ -66,8 +66,8 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
 		choir_checkpoint_manager *m, const char *metadata);
 
-// On the chief, returns a known failure of an asynchronous write. Does not wait. Make this call
-// after each training step: it also prepares the memory of the first asynchronous save.
+// On the chief, returns a known failure of an asynchronous write, without waiting. Call it after
+// each training step: it also prepares the memory of the first asynchronous save.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 
 // Waits until all saves are on the disk.

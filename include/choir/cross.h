@@ -22,17 +22,16 @@ choir_strategy *choir_cross_strategy(const choir_cross *x);
 // Arguments and results of the merge call
 
 // Gives the replicas' arguments of this name, merged to one value (docs/rules.md, section 6).
-// CHOIR_NOT_FOUND: there is no such name.
+// CHOIR_NOT_FOUND: no such argument.
 choir_value *choir_cross_arg(choir_cross *x, const char *name);
 
-// Sets the merge call's result of this name, for choir_replica_result. Replaces an earlier result.
-// If v is NULL, fails with the frame's failure, or the thread's last failure.
+// Sets or replaces the merge call's result of this name, for choir_replica_result. v NULL: the
+// frame's failure, or the thread's last failure.
 choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v);
 
 // Arguments and results of this context's runs and updates
 
-// Sets an argument of the next choir_cross_run or update. Replaces an earlier argument of this
-// name. Fails as choir_cross_return.
+// Sets or replaces an argument of the next choir_cross_run or update. Fails as choir_cross_return.
 choir_status choir_cross_set_arg(choir_cross *x, const char *name, choir_value *v);
 
 // Gets the merged results of this name of the last run or update. The value is valid until the
@@ -51,7 +50,7 @@ CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *
 // of choir_strategy_reduce.
 
 // Makes a destination of up to 64 different devices, "cpu:0,cpu:1". They need not belong to the
-// strategy. NULL: all devices that run replicas. CHOIR_NOT_FOUND: an unknown device.
+// strategy. NULL: all devices that run replicas.
 choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
 // Gives the sum or mean of v over replicas, mirrored on the destination's devices. All tensors
@@ -79,7 +78,7 @@ CHOIR_MUST_CHECK choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_
 // mirrored; a plain number stays plain.
 choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_value *to);
 
-// Computes a tensor from t, a variable's value, in t's frame.
+// Computes a tensor from t, a variable's value. The result is in t's frame.
 typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 
 // Gets v's value on d from the copy on d, or else from the first copy. d need not be a device of
@@ -89,8 +88,8 @@ typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 // The result is in a frame on d (x's frame if d shares its memory) and lives as long as the
 // contents of x's frame. It may be a read of v, which is stale after v changes.
 //
-// fn returns a tensor of t's frame, or fails, and then the call fails. CHOIR_INVALID: an ON_READ
-// variable without aggregation. CHOIR_STATE: v is undefined.
+// If fn fails, the call returns its failure. CHOIR_INVALID: an ON_READ variable without
+// aggregation. CHOIR_STATE: v is undefined.
 choir_tensor *choir_cross_fetch(
 		choir_cross *x, choir_variable *v, choir_device *d, choir_fetch_fn *fn, void *user);
 
@@ -98,9 +97,9 @@ choir_tensor *choir_cross_fetch(
 choir_tensor *choir_cross_reduce(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_axes axes);
 
-// Concatenates the replicas' tensors along axis (negative: counted from the last), in the order of
-// ids, in x's frame. A plain or mirrored value gives its tensor once. Sizes along axis may differ
-// or be 0. CHOIR_INVALID: v is a plain number or a variable.
+// Concatenates the replicas' tensors along axis, in the order of ids, in x's frame. A plain or
+// mirrored value gives its tensor once. Sizes along axis may differ or be 0. CHOIR_INVALID: v is a
+// plain number or a variable.
 choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis);
 
 CHOIR_C_END

@@ -7,7 +7,7 @@
 // last dataset of a chain. A transform of NULL returns NULL and keeps the first failure, so one
 // check is enough. A chain has at most 2000 stages.
 // Errors: the call that asks for an element returns failures of reading. The pass stays failed
-// until the dataset is rewound. CHOIR_NOT_FOUND: a column that does not exist.
+// until the dataset is rewound. CHOIR_NOT_FOUND: no such column.
 // Threads: one thread at a time may use a chain.
 #pragma once
 
@@ -62,8 +62,8 @@ typedef struct {
 } choir_augment_options;
 // Crops and mirrors images, [height, width] or [height, width, channels] of any dtype. The crop
 // and the flip depend only on the seed, the pass and the example's position in d. Place this stage
-// before batch. Place it after a shuffle: then the shuffle needs no buffer if the source has
-// random access. The crop fits into the padded image.
+// before batch and after a shuffle: there the shuffle needs no buffer if the source has random
+// access. The crop fits into the padded image.
 choir_dataset *choir_dataset_augment_images(
 		choir_dataset *d, const char *column, const choir_augment_options *o);
 
@@ -135,9 +135,9 @@ choir_dataset *choir_dataset_cache(choir_dataset *d, const char *path);
 //
 // Counts and indices are in elements.
 
-// Gives only the first elements of d, 0 or more.
+// Keeps the first elements of d, 0 or more.
 choir_dataset *choir_dataset_take(choir_dataset *d, int64_t elements);
-// Gives the elements of d after the first ones.
+// Leaves out the first elements of d.
 choir_dataset *choir_dataset_skip(choir_dataset *d, int64_t elements);
 // Keeps elements index, index + count, index + 2 count, ... CHOIR_INVALID: d has fewer than count
 // elements, but is not empty. If the number of elements is unknown, the first read fails instead.
@@ -170,6 +170,7 @@ typedef struct {
 // Pads examples to one shape.
 choir_dataset *choir_dataset_padded_batch(
 		choir_dataset *d, int64_t size, const choir_padded_batch_options *o);
+// Splits batches into examples.
 choir_dataset *choir_dataset_unbatch(choir_dataset *d);
 typedef struct {
 	size_t size;

@@ -24,8 +24,7 @@ typedef struct {
 // input is the shape of one example, without the dimension n. dtype is f32. If the first layer is
 // an embedding, input is [positions], and dtype is u8 or i32. Then a call of the exported function
 // may have fewer positions, and gives the result of the last position. After a failure the file
-// path is unchanged. Call this in cross-replica context. Threads: the program's, while no run is
-// under way.
+// path is unchanged. Call this in cross-replica context. Threads: one at a time, outside of runs.
 //
 // CHOIR_UNSUPPORTED: a layer that cannot be exported; a size that does not fit an int.
 // CHOIR_STATE: a variable is undefined.

@@ -113,9 +113,9 @@ choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 		choir_strategy *s, choir_dataset_fn *fn, void *user, const choir_input_options *o);
 
 // Fills *batch with the next global batch. Each column becomes a per-replica leaf of its name: one
-// tensor [rows, ...] for each replica, in the order of the data. If *batch is NULL, this call
-// makes a set, which the caller frees (choir_values_free). Otherwise it reuses the memory of the
-// earlier batch's tensors.
+// tensor [rows, ...] for each replica, in the order of the data. *batch NULL: this call makes a
+// set (free it with choir_values_free). Otherwise it reuses the memory of the earlier batch's
+// tensors.
 //
 // CHOIR_END after the last batch, until the dataset is rewound. After a failure to read or to
 // allocate, this call fails until data is rewound. If a rewind or restore failed on one worker,

@@ -1,5 +1,5 @@
 // The library's version, its optional parts and its instruction set. Choir installs no signal
-// handler. Only choir_check and choir_check_new (status.h) print and exit.
+// handler.
 // Threads: any.
 #pragma once
 

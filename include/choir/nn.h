@@ -65,8 +65,7 @@ choir_tensor *choir_combine_rows(
 // - padding 0 or more: the number of zeros on each side. There are (h + 2 padding - size) / stride
 //   + 1 windows along h, rounded down.
 // - padding CHOIR_PADDING_SAME: there are h / stride windows, rounded up. Half of the zeros that
-//   they need are before the image. The other half, and an odd zero, are after it, as in
-//   TensorFlow.
+//   they need are before the image; an odd zero is after it, as in TensorFlow.
 //
 // Windows fit into the padded image. In pools, stride is at least 1, and padding is less than
 // size.
@@ -171,8 +170,7 @@ choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_opti
 typedef struct {
 	size_t size;
 	choir_tensor *state, *cell; // initial values, [n, h]; NULL: zeros. cell: lstm only
-	// If not NULL: *last_cell becomes the last cell state, [n, h], without a gradient, or NULL
-	// after a failure.
+	// If not NULL: *last_cell becomes the last cell state, [n, h], without a gradient.
 	choir_tensor **last_cell;
 } choir_recurrent_options;
 // The LSTM (Hochreiter, Schmidhuber 1997) with a forget gate (Gers et al. 2000), gates in Keras'
@@ -219,8 +217,7 @@ typedef struct {
 	// valid as long as the tape.
 	choir_all_reduce_fn *sum;
 	void *user;
-	// If not NULL: *mean and *variance become the mean and the variance, [c], without a gradient,
-	// or NULL after a failure.
+	// If not NULL: *mean and *variance become the mean and the variance, [c], without a gradient.
 	choir_tensor **mean, **variance;
 } choir_batch_norm_options;
 // choir_layer_norm's formula for each channel over all rows (arXiv:1502.03167). Mean and variance

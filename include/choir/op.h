@@ -29,15 +29,14 @@ choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, d
 
 // Makes independent normal numbers of mean 0 and deviation 1 in f32 or f64, by Philox4x32-10
 // (extend/kernel_table.h). They depend on seed, the strategy's seed, the step (the number of runs
-// that applied gradients), the replica, and the number of earlier draws. Earlier draws (dropout
-// included) count from the start of the replica's call, or from choir_frame_new
-// (docs/decisions/0013).
+// that applied gradients), the replica, and the number of draws (also by dropout) since the
+// replica's call began, or since choir_frame_new (docs/decisions/0013).
 choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
 
 // Gives a view of t with a count, for example the number of examples whose sum t holds. Then MEAN
-// over replicas divides by the sum of the counts. All replicas' tensors have a count, or none has.
-// Results of operations have no count.
+// over replicas divides by the sum of the counts. All replicas' tensors or none have a count.
+// Results of operations have none.
 choir_tensor *choir_with_count(choir_tensor *t, int64_t count);
 
 // Elementwise, two operands
@@ -134,15 +133,14 @@ choir_tensor *choir_max(choir_tensor *x, choir_axes axes);
 choir_tensor *choir_min(choir_tensor *x, choir_axes axes);
 // The product, by recursive multiplication of halves. The product of no elements is 1.
 choir_tensor *choir_prod(choir_tensor *x, choir_axes axes);
-// The i64 index of the largest or smallest element along an axis (below 0: counted from the last).
-// Of equal elements the first counts. NAN counts only if all elements are NAN. No gradient. The
-// axis is not empty.
+// The i64 index of the largest or smallest element along an axis. Of equal elements the first
+// counts. NAN counts only if all elements are NAN. No gradient. The axis is not empty.
 choir_tensor *choir_argmax(choir_tensor *x, int axis);
 choir_tensor *choir_argmin(choir_tensor *x, int axis);
 
 // The k largest elements along the last axis, largest first, and their i64 indices: both [.., k].
 // values or indices may be NULL. Equal elements keep their order; NAN is the smallest. Gradients
-// flow through *values. After a failure *values and *indices are NULL.
+// flow through *values.
 CHOIR_MUST_CHECK choir_status choir_top_k(
 		choir_tensor *x, int64_t k, choir_tensor **values, choir_tensor **indices);
 
@@ -158,14 +156,14 @@ choir_tensor *choir_cumsum(choir_tensor *x, int axis, const choir_cumsum_options
 
 // Shapes and dtypes
 //
-// All dtypes. An axis below 0 is counted from the last.
+// All dtypes.
 
 // A view in another shape. One dimension may be CHOIR_UNKNOWN: Choir computes it from the others.
 choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape);
-// Converts x to this dtype; gives x itself if it has the dtype already. A conversion to floating
-// point rounds to nearest, ties to even. A conversion to integers rounds towards zero and
-// saturates; NAN becomes 0. In bool, all numbers but 0 become 1. An i64 beyond 2^53 is first
-// rounded to f64. A plain number becomes a tensor.
+// Converts x to this dtype; gives x itself if it has the dtype already. Rounds to nearest, ties to
+// even, in floating point. In integers rounds towards zero and saturates; NAN becomes 0. In bool,
+// all numbers but 0 become 1. An i64 beyond 2^53 is first rounded to f64. A plain number becomes a
+// tensor.
 choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype);
 
 // Elements first to first + count - 1 of an axis. The result is a view if the axes before this

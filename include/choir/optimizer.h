@@ -13,8 +13,7 @@
 // memory of their own, Choir checks the sums instead of each replica's gradients. Without these, a
 // sum of finite gradients may overflow; only the next step notices this.
 // Threads: a replica's calls are made on the replica's thread. choir_optimizer_new and
-// choir_optimizer_distributed_apply are called on the program's thread or in a merge call. The
-// comments of other functions name their threads.
+// choir_optimizer_distributed_apply are called on the program's thread or in a merge call.
 #pragma once
 
 #include "cross.h"
@@ -160,17 +159,16 @@ typedef struct {
 // that this kind of optimizer does not use. CHOIR_STATE: in a replica.
 choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_optimizer_options *o);
 
-// Called in all replicas. Runs the backward pass of tape from loss, a scalar of the replica's
-// frame. Adds the gradients of all trainable variables that were read since the tape began, each
-// gradient as soon as it is final. Then asks for the update. Afterwards earlier reads of these
-// variables are stale.
+// In all replicas. Runs the backward pass of tape from loss, a scalar of the replica's frame. Adds
+// the gradients of all trainable variables that were read since the tape began, each gradient as
+// soon as it is final. Then asks for the update. Afterwards earlier reads of these variables are
+// stale.
 CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 		choir_optimizer *o, choir_tensor *loss, choir_tape *tape);
 
-// Called in all replicas, with the same variables in the same order. Adds the final gradient of v
-// in this replica. gradient is a tensor of the replica's frame with v's dtype and shape, or
-// indexed slices of such a tensor (tensor.h). Borrowed memory is copied. An update takes one
-// gradient of v.
+// In all replicas, with the same variables in the same order. Adds the final gradient of v in this
+// replica. gradient is a tensor of the replica's frame with v's dtype and shape, or indexed slices
+// of such a tensor (tensor.h). Borrowed memory is copied. An update takes one gradient of v.
 //
 // Indexed slices give the bits of dense gradients: momentum, moments and weight decay act on all
 // rows. If all of these are true, Choir makes no dense gradient, and SGD changes only the rows of
@@ -189,13 +187,13 @@ choir_status choir_optimizer_add_gradient(
 CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_optimizer *o,
 		choir_replica *r, choir_variable *v, const void *gradient, size_t bytes);
 
-// Called in all replicas, after the last gradient. Asks for the update. Without this call, a
-// replica that has added gradients fails with CHOIR_STATE.
+// In all replicas, after the last gradient. Asks for the update. Without this call, a replica that
+// has added gradients fails with CHOIR_STATE.
 CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 		choir_optimizer *o, choir_replica *r);
 
-// Returns loss times the scale. Called in all replicas. Waits for updates that this replica has
-// asked for.
+// In all replicas. Returns loss times the scale. Waits for updates that this replica has asked
+// for.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
 // The scale of the next update; 1 without loss scaling. Called outside of runs, or in a replica

@@ -2,7 +2,7 @@
 // alone. The replica's result depends on the program, the seed, the step, the replica's id, the
 // weights and the replica's part of the batch. So one machine with a checkpoint and the batch can
 // replay a step of a job of any size, with the same bits.
-// Threads: the program's, while no run is under way.
+// Threads: one at a time, outside of runs.
 #pragma once
 
 #include "strategy.h"

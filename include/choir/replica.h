@@ -62,23 +62,23 @@ int choir_replica_device_index(const choir_replica *r);
 
 // Gets the run's argument of this name in r's frame (docs/rules.md, section 6): a view, or a copy
 // if the argument is on another device. For a variable, gives its choir_variable_component.
-// CHOIR_NOT_FOUND: no such name.
+// CHOIR_NOT_FOUND: no such argument.
 choir_tensor *choir_replica_arg(choir_replica *r, const char *name);
 
-// Sets this replica's result of this name to value, a tensor of r's frame. Replaces an earlier
-// result of this name. The result stays valid after the frame is cleared; borrowed memory and
-// reads of variables are copied. All replicas return the same names.
+// Sets or replaces this replica's result of this name. value is a tensor of r's frame. The result
+// outlives the frame's contents; borrowed memory and reads of variables are copied. All replicas
+// return the same names.
 choir_status choir_replica_return(choir_replica *r, const char *name, choir_tensor *value);
 
 // Merge calls
 
-// Sets an argument of r's next merge call or update. Replaces an earlier argument of this name.
-// Borrowed memory is copied. Fails as choir_replica_return.
+// Sets or replaces an argument of r's next merge call or update. Borrowed memory is copied. Fails
+// as choir_replica_return.
 choir_status choir_replica_set_arg(choir_replica *r, const char *name, choir_tensor *value);
 
 // In all replicas. After the last replica has arrived and all requested updates are done, fn runs
-// once, on the last replica's thread and with the last replica's user. Arguments are merged by
-// name (choir_cross_arg). If fn fails, the run fails: the call returns fn's failure in the last
+// once, on the last replica's thread and with its user. Arguments are merged by name
+// (choir_cross_arg). If fn fails, the run fails: the call returns fn's failure in the last
 // replica, and CHOIR_CANCELLED in the others.
 CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 		choir_replica *r, choir_merge_fn *fn, void *user);
@@ -104,10 +104,9 @@ choir_tensor *choir_replica_all_reduce(choir_replica *r, choir_reduce_op op, cho
 CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op,
 		size_t n, choir_tensor *const in[], choir_tensor *out[]);
 
-// In all replicas, with the same axis (negative: counted from the last). Concatenates all
-// replicas' t in the order of ids. Sizes along axis may differ or be 0; all else must be equal
-// (CHOIR_INVALID). The gradient of t is its part of the sum, over replicas, of the results'
-// gradients. CHOIR_UNSUPPORTED: indexed slices.
+// In all replicas, with the same axis. Concatenates all replicas' t in the order of ids. Sizes
+// along axis may differ or be 0; all else must be equal (CHOIR_INVALID). The gradient of t is its
+// part of the sum, over replicas, of the results' gradients. CHOIR_UNSUPPORTED: indexed slices.
 choir_tensor *choir_replica_all_gather(choir_replica *r, choir_tensor *t, int axis);
 
 // In all replicas, with the same replica_id. Gives each replica the t of the replica with this id.
@@ -117,8 +116,7 @@ choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int rep
 // Means over the global batch
 
 // The number of this replica's examples: the rows from choir_values_split or a distributed
-// dataset, else the rows of the first choir_values_set_local leaf that has rows. 0 also if
-// unknown.
+// dataset, else those of the first choir_values_set_local leaf that has rows. 0 also if unknown.
 int64_t choir_replica_examples(const choir_replica *r);
 
 // The number of examples of all replicas together. 0 if any replica's number is unknown.
@@ -126,8 +124,8 @@ int64_t choir_replica_global_examples(const choir_replica *r);
 
 // Averages losses, [n, ...] of f32 or f64, over the global batch (TensorFlow's
 // compute_average_loss). Gives a scalar: the sum of this replica's losses, divided by the number
-// of examples in the global batch. So the SUM of these scalars over replicas is the batch's mean,
-// and the SUM of their gradients is the gradient of this mean.
+// of examples in the global batch. The SUM of these scalars over replicas is the batch's mean, and
+// the SUM of their gradients its gradient.
 //
 // If the number of examples is unknown, every replica is taken to have n. An empty global batch
 // gives 0.

@@ -24,8 +24,8 @@ CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strate
 // argument is another value, or belongs to another strategy.
 CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
 
-// New variables are ON_READ, have this aggregation and are not trainable. Their options do not
-// change this.
+// New variables are ON_READ, have this aggregation and are not trainable, whatever their options
+// say.
 CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 		choir_scope *scope, choir_aggregation aggregation);
 

@@ -16,7 +16,7 @@ typedef struct choir_server choir_server;
 
 // The options of a server.
 typedef struct {
-	size_t size; // of this struct; CHOIR_OPTIONS sets it
+	size_t size;
 	// The address at which the server listens: "127.0.0.1:7000", "host:7000" or "unix:PATH". With
 	// port 0 the system chooses a port.
 	const char *address;

@@ -15,8 +15,8 @@
 //   thread can only free the strategy. Its other calls in cross-replica context fail with
 //   CHOIR_STATE. Replicas on other threads continue until choir_strategy_free returns; objects
 //   that they use must live until then.
-// - pthread_exit on the thread that called Choir: any thread can free the strategy, and do nothing
-//   else with it.
+// - pthread_exit on the thread that called Choir: the strategy can only be freed. Any thread can
+//   free it.
 // - pthread_exit on one of Choir's threads: the run fails with CHOIR_STATE. The text names the
 //   replica. The strategy can run again.
 // - A C++ exception on one of Choir's threads ends the program (std::terminate).
@@ -81,8 +81,7 @@ CHOIR_MUST_CHECK choir_status choir_fail_text(choir_status status, const char *t
 #define CHOIR_CHECK(expr) choir_check((expr), __FILE__, __LINE__)
 #define CHOIR_CHECK_NEW(object) choir_check_new((object), __FILE__, __LINE__)
 
-// The macros call these functions. choir_check prints the last failure's text only if that failure
-// has this status.
+// For the macros. choir_check prints the last failure's text only if it has this status.
 void choir_check(choir_status status, const char *file, int line);
 
 // Prints and exits if object is NULL.

@@ -56,17 +56,18 @@ typedef enum {
 } choir_partition;
 
 // CHOIR_INVALID: an option of another kind of strategy is set, except .overlap and .compare_steps.
+// All workers of a cluster need the same .overlap, .compare_steps, .precision and .wire.
 typedef struct choir_strategy_options {
 	size_t size;
 	// Up to 1024 different device names: "cpu:0,cpu:1". NULL or "": the environment variable
 	// CHOIR_DEVICES; else all accelerators; else one CPU device per replica, at most one per
 	// available processor. "remote:HOST:PORT" names all devices of a server (serve.h).
 	const char *devices;
-	// The number of replicas of the job, at most 2^20. 0: one for each named device or
-	// accelerator, 1 if only CPUs are used without names, and at least one for each of .workers.
+	// The number of replicas of the job, at most 2^20. 0: one for each named device or accelerator
+	// (1 on unnamed CPUs), and at least one for each of .workers.
 	int replicas;
-	// The number of threads that share a device's large operations. It does not change the bits.
-	// 0: one; for a pinned device, an equal share of the processors.
+	// The number of threads that share a device's large operations, with the same bits. 0: one;
+	// for a pinned device, an equal share of the processors.
 	int cores_per_device;
 	// Whether the strategy's own threads are pinned. Default: on if the process started with a
 	// narrowed affinity mask, has a processor for each device, and shares none with another
@@ -106,20 +107,19 @@ typedef struct choir_strategy_options {
 	// Multi-worker mirrored. On: another thread exchanges large gradients during the backward
 	// pass. This does not change the bits. Default: the environment variable CHOIR_OVERLAP ("on",
 	// "off"), else on if every worker has an idle processor. It has no effect on devices with
-	// separate memory. All workers need the same value.
+	// separate memory.
 	choir_toggle overlap;
 	// Multi-worker mirrored: the workers compare checksums of mirrored variables, learning rates,
 	// and options of new layers, after the 1st, 10th, 100th and every .compare_steps-th update (0:
-	// 1000), and before saves. CHOIR_NONE: never. CHOIR_STATE: the workers differ. All workers
-	// need the same value.
+	// 1000), and before saves. CHOIR_NONE: never. CHOIR_STATE: the workers differ.
 	int64_t compare_steps;
-	// The precision of the replicas' operations, the same on all workers. Default: F32.
+	// The precision of the replicas' operations. Default: F32.
 	choir_precision precision;
-	// The dtype in which f32 gradients are summed and sent, the same on all workers: CHOIR_F32
-	// (default), CHOIR_BF16 or CHOIR_F16, which needs a loss scale (optimizer.h). Each replica's
-	// gradient and each node of the canonical tree are rounded to this dtype (docs/rules.md,
-	// section 8). Indexed slices are rounded, but travel in f32. With one replica nothing is
-	// rounded. CHOIR_UNSUPPORTED: a device cannot add numbers of 16 bits.
+	// The dtype in which f32 gradients are summed and sent: CHOIR_F32 (default), CHOIR_BF16 or
+	// CHOIR_F16, which needs a loss scale (optimizer.h). Each replica's gradient and each node of
+	// the canonical tree are rounded to this dtype (docs/rules.md, section 8). Indexed slices are
+	// rounded, but travel in f32. With one replica nothing is rounded. CHOIR_UNSUPPORTED: a device
+	// cannot add numbers of 16 bits.
 	choir_dtype wire;
 	// In place of .devices: JSON like "cluster" of TF_CONFIG, {"worker": ["node1:7000",
 	// "node2:7000"]}. The strategy uses all devices of these servers (serve.h), in their order.
@@ -164,7 +164,7 @@ choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_op
 
 // A strategy of a kind: "default" (a new one, like one_device), "one_device", "mirrored",
 // "central_storage", "parameter_server", "multi_worker_mirrored", or a registered kind
-// (extend/strategy_table.h). CHOIR_NOT_FOUND: another name.
+// (extend/strategy_table.h). Other names are CHOIR_NOT_FOUND.
 choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o);
 
 // Makes a strategy of s's kind and options. If the options name no devices, CHOIR_DEVICES is read
@@ -242,7 +242,7 @@ bool choir_strategy_is_chief(const choir_strategy *s);
 // The option .cluster, or NULL.
 choir_cluster *choir_strategy_cluster(const choir_strategy *s);
 
-// The median time to wake the .overlap thread, in seconds. 0: there is no such thread.
+// The median time to wake the .overlap thread, in seconds. 0: no such thread.
 double choir_strategy_overlap_latency(const choir_strategy *s);
 
 // The precision, F32, MIXED_BF16 or MIXED_F16: AUTO has become one of these. F32 for NULL.
@@ -258,15 +258,15 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 // all replicas have returned and all requested updates are done. A merge function may also call
 // choir_strategy_run.
 //
-// args: a set of s for choir_replica_arg, or NULL. If results is NULL, the replicas' results are
-// dropped. If *results is NULL, the call makes a set, which the caller frees (choir_values_free).
-// Else the call first clears the set *results, which is not args. Results of one name become one
-// leaf (docs/rules.md, section 6). After a failure the set is empty.
+// args: a set of s for choir_replica_arg, or NULL. results NULL: the replicas' results are
+// dropped. *results NULL: the call makes a set (free it with choir_values_free). Otherwise it
+// first clears this set, which is not args. Results of one name become one leaf (docs/rules.md,
+// section 6). After a failure the set is empty.
 //
-// Returns the failure of the lowest replica_id that did not only fail with CHOIR_CANCELLED. A
-// failure in a replica's frame is a failure of the replica, even if fn ignores it. After a
-// failure, variables that an update was changing are undefined (variable.h), and s can run again.
-// The run's own failures:
+// Returns the failure of the lowest replica_id that was not just cancelled. A failure in a
+// replica's frame is a failure of the replica, even if fn ignores it. After a failure, variables
+// that an update was changing are undefined (variable.h), and s can run again. The run's own
+// failures:
 // - CHOIR_INVALID: a set belongs to another strategy; a leaf has no value for a replica.
 // - CHOIR_STATE also: the thread is in an update; another run of s is under way; replicas made
 //   different calls, or returned different names; an exception or longjmp left a function
@@ -281,13 +281,12 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run(choir_strategy *s, choir_replic
 // belong to the parameter server strategy.
 typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *user);
 
-// Calls fn for all workers at the same time, for the first on the calling thread. Returns after
-// all have returned. A strategy that is not a parameter server strategy has one worker, and its
-// group is s.
+// Calls fn for all workers of a parameter server at the same time, for the first on the calling
+// thread. Returns after all have returned. Other strategies have one worker, whose group is s.
 //
 // If fn fails, the next run of every other worker fails with CHOIR_CANCELLED. Returns the failure
-// of the lowest worker that did not only fail with CHOIR_CANCELLED. A worker that never returns
-// cannot be stopped. CHOIR_STATE also: workers of s are running already.
+// of the lowest worker that was not just cancelled. CHOIR_STATE also: workers of s are running
+// already.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 		choir_strategy *s, choir_worker_fn *fn, void *user);
 
@@ -300,9 +299,9 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 // the sum of the counts. The MEAN of a plain or mirrored value or variable is this value. Its SUM
 // is CHOIR_INVALID, unless the value is the number 0 or there is one replica.
 //
-// With axes, each replica first sums its tensor along the axes, which the result lacks. Sizes
-// along these axes may differ or be 0. MEAN then divides by the number of summed elements. A value
-// that is the same for all replicas counts once for each replica.
+// With axes, each replica first sums its tensor along these axes, which the result lacks. Their
+// sizes may differ or be 0. MEAN then divides by the number of summed elements. A value that is
+// the same for all replicas counts once for each replica.
 //
 // SUM keeps the dtype: f32, f64, i32, i64 or u8. Integers wrap around, but a sum of u8 above 255
 // is CHOIR_INVALID in a debug build of Choir. MEAN gives f64 for i32 and i64, and f32 for u8 and

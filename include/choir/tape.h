@@ -26,8 +26,8 @@ choir_tape *choir_tape_begin(choir_frame *f);
 // a variable, pass the tensor that choir_variable_read returned. A tape has one such pass.
 // Afterwards it records nothing.
 //
-// After a failure all gradients[] are NULL. If the frame has failed before, returns that failure.
-// CHOIR_STATE: the backward pass has run already, or a variable changed since it was read.
+// If the frame has failed before, returns that failure. CHOIR_STATE: the backward pass has run
+// already, or a variable changed since it was read.
 CHOIR_MUST_CHECK choir_status choir_tape_gradient(choir_tape *tape, choir_tensor *y, size_t n,
 		choir_tensor *const sources[], choir_tensor *gradients[]);
 
@@ -51,7 +51,7 @@ choir_tensor *choir_jacobian(choir_tape *tape, choir_tensor *y, choir_tensor *x)
 // Multiplies the Hessian of the sum of y's elements by vectors: products[i] is the sum over k of
 // the second derivatives by sources[i] and sources[k], times vectors[k]. vectors[k] has
 // sources[k]'s shape. The call makes two recorded passes (Pearlmutter 1994). Fails as
-// choir_tape_gradient_recorded; all products[] are then NULL.
+// choir_tape_gradient_recorded.
 CHOIR_MUST_CHECK choir_status choir_hessian_vector_product(choir_tape *tape, choir_tensor *y,
 		size_t n, choir_tensor *const sources[], choir_tensor *const vectors[],
 		choir_tensor *products[]);

@@ -46,7 +46,7 @@ typedef struct {
 // elements.
 int64_t choir_shape_elements(const choir_shape *shape);
 
-// A set of axes: CHOIR_AXIS(0) | CHOIR_AXIS(-1). A negative axis counts from the last.
+// A set of axes: CHOIR_AXIS(0) | CHOIR_AXIS(-1).
 typedef uint32_t choir_axes;
 #define CHOIR_AXIS(i) ((choir_axes) 1 << (31u & (unsigned) (i)))
 #define CHOIR_NO_AXIS ((choir_axes) 0)
@@ -104,7 +104,7 @@ choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
 // Looking at tensors. Getters do not wait.
 
-// The shape of a scalar for NULL.
+// For NULL, the shape of a scalar.
 const choir_shape *choir_tensor_shape(const choir_tensor *t);
 // CHOIR_F64 for a plain number, CHOIR_F32 for NULL.
 choir_dtype choir_tensor_dtype(const choir_tensor *t);
@@ -120,13 +120,13 @@ const void *choir_tensor_data(const choir_tensor *t);
 // rounded. NAN: t is NULL, or the call failed.
 double choir_tensor_number(const choir_tensor *t);
 
-// Waits, then copies all elements to host memory. bytes is the size of all elements. t NULL:
-// returns the thread's last failure, or CHOIR_INVALID.
+// Waits, then copies all elements to host memory. bytes is their size. t NULL: the thread's last
+// failure, or CHOIR_INVALID.
 CHOIR_MUST_CHECK choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes);
 
 // Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]", as snprintf does, but the
-// same in every locale. Of a tensor with more than 64 elements, only the ends of long axes are
-// written. After a failure the text is empty and the result 0. NULL gives "(null)".
+// same in every locale. If t has more than 64 elements, only the ends of long axes are written.
+// After a failure the text is empty and the result 0. NULL gives "(null)".
 size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 
 // Indexed slices: some rows of a larger dense tensor (TensorFlow's IndexedSlices), for example an

@@ -65,12 +65,12 @@ choir_variable *choir_update_variable(const choir_update *u);
 int choir_update_copy(const choir_update *u);
 
 // Gives the update's argument of this name, in u's frame: the tensor of a plain or mirrored value,
-// or the component of a variable. It is a copy if the argument is on another device, or is a read
-// of a variable that the update may write; else it is a view. CHOIR_NOT_FOUND: no such name.
+// or the component of a variable. It is a view, or a copy if the argument is on another device or
+// is a read of a variable that the update may write. CHOIR_NOT_FOUND: no such name.
 choir_tensor *choir_update_arg(choir_update *u, const char *name);
 
-// Sets this copy's result of this name to value, a tensor of u's frame. Replaces an earlier result
-// of this name. Each name becomes one mirrored value (choir_cross_result).
+// Sets or replaces this copy's result of this name. value is a tensor of u's frame. Each name
+// becomes one mirrored value (choir_cross_result).
 choir_status choir_update_return(choir_update *u, const char *name, choir_tensor *value);
 
 // Elementwise updates. A copy of more than 8192 elements in host memory is updated in chunks. The

@@ -3,8 +3,8 @@
 // choir_value. A value is not a tensor: for a formula, reduce the value, or take one replica's
 // tensor.
 //
-// Ownership: a value lives as long as the tensors of its frame. A value in a set lives until the
-// set is cleared, filled again or freed. A value in a merge call lives until the call ends.
+// Ownership: a value lives as long as the tensors of its frame: in a set until the set is cleared,
+// filled again or freed; in a merge call until the call ends.
 // Errors: a value's frame keeps the failure of an expression.
 // Threads: only the thread of a value's frame may use the value. One thread at a time may use a
 // set. While a run uses a set, the program must not.
@@ -30,8 +30,8 @@ typedef enum {
 
 // Leaves
 
-// Makes a plain value in t's frame. If t is a variable's component (choir_variable_component),
-// gives the variable as a value.
+// Makes a plain value in t's frame. If t is a choir_variable_component, gives the variable as a
+// value.
 choir_value *choir_tensor_as_value(choir_tensor *t);
 
 // Gives v as a value: the same object each time, without a frame.
@@ -45,8 +45,8 @@ choir_tensor *choir_value_tensor(choir_value *v);
 choir_variable *choir_value_variable(choir_value *v);
 choir_value_kind choir_value_kind_of(const choir_value *v);
 
-// The number of local results. A plain value and a variable in shards have 1. Other values have
-// one for each local replica, each device, or each copy of the variable.
+// The number of local results: one for each local replica, device, or copy of the variable. A
+// plain value and a variable in shards have 1.
 int choir_value_local_count(const choir_value *v);
 
 // Gives a local result in the value's frame: a view, or a copy if the devices do not share memory.
@@ -69,32 +69,30 @@ void choir_values_clear(choir_values *set);
 // The set's frame, on cpu:0, for tensors that become leaves. choir_values_clear clears it.
 choir_frame *choir_values_frame(choir_values *set);
 
-// Finds a leaf by its name. CHOIR_NOT_FOUND: there is no such leaf. NULL without a failure: set or
-// name is NULL.
+// Finds a leaf. NULL without a failure: set or name is NULL.
 choir_value *choir_values_find(choir_values *set, const char *name);
 
 // Setting a leaf again replaces it. A set uses a tensor of its own frame directly; memory that the
 // tensor borrows must stay valid until the set is cleared. The set keeps a view of any other
-// tensor. It keeps a copy if the tensor is borrowed, is a read of a variable, or is on another
-// device.
+// tensor, or a copy if the tensor is borrowed, a read of a variable, or on another device.
 //
-// CHOIR_STATE: a tensor is freed or a stale read (tensor.h). If the value or tensor is NULL, a
-// call returns the thread's last failure, or CHOIR_INVALID.
+// CHOIR_STATE: the tensor is freed, or is a stale read (tensor.h). A NULL value or tensor: the
+// thread's last failure, or CHOIR_INVALID.
 
 // Sets a leaf to a value with the set's number of replicas. The value may belong to another set,
 // or be a reduction.
 CHOIR_MUST_CHECK choir_status choir_values_set(
 		choir_values *set, const char *name, choir_value *v);
 
-// Sets one local replica's tensor in a per-replica leaf. Replicas' shapes may differ. If the leaf
-// was split, or is not per-replica, it is replaced as a whole.
+// Sets one local replica's tensor in a per-replica leaf. Shapes may differ. A leaf that was split,
+// or is not per-replica, is replaced.
 CHOIR_MUST_CHECK choir_status choir_values_set_local(
 		choir_values *set, const char *name, int local_replica, choir_tensor *t);
 
 // Splits a global batch [rows, ...] into a per-replica leaf of views. With R replicas, each of the
-// first (rows mod R) replicas gets rows / R + 1 rows. Each of the others gets rows / R. If there
-// are several workers, each worker passes the whole batch and keeps the rows of its replicas. All
-// split leaves of a set have the same number of rows.
+// first (rows mod R) replicas gets rows / R + 1 rows, each other replica rows / R. Each of several
+// workers passes the whole batch, and keeps its replicas' rows. All split leaves of a set have the
+// same number of rows.
 CHOIR_MUST_CHECK choir_status choir_values_split(
 		choir_values *set, const char *name, choir_tensor *t);
 

@@ -55,7 +55,7 @@ typedef enum {
 } choir_initializer;
 
 // Writes a variable's initial elements to out: packed, in its dtype. choir_variable_new calls it
-// once, and fails with its failure.
+// once, and returns its failure.
 typedef choir_status choir_initializer_fn(void *out, const choir_shape *shape, void *user);
 
 // How a variable is made.
@@ -86,17 +86,16 @@ typedef struct {
 // workers make variables one at a time; for a name, all get the variable of the first worker.
 // CHOIR_TIMEOUT: a worker waited too long for its turn.
 //
-// In a replica the replica's frame keeps a failure. A variable that is colocated with a sharded
-// variable has the same number of rows. CHOIR_STATE also: the thread is in an update; the strategy
-// was made before a fork.
+// The replica's frame keeps a failure. A variable that is colocated with a sharded variable has
+// the same number of rows. CHOIR_STATE also: the thread is in an update; the strategy was made
+// before a fork.
 choir_variable *choir_variable_new(
 		const char *name, choir_shape shape, const choir_variable_options *o);
 
 // Makes a mirrored, trainable variable without aggregation on memory of the program, which has
 // packed elements and must outlive the strategy. Devices that use host memory use memory itself,
-// so the program may write to it between runs. Other devices have copies. Every successful run
-// outside of merge calls copies the result to memory. CHOIR_STATE also: the thread is in a
-// replica.
+// so the program may write to it between runs. Other devices have copies, which every successful
+// run outside of merge calls copies back. CHOIR_STATE also: the thread is in a replica.
 choir_variable *choir_variable_wrap(
 		const char *name, choir_dtype dtype, choir_shape shape, void *memory);
 
@@ -134,12 +133,11 @@ const char *choir_variable_copy_name(const choir_variable *v, int copy);
 // The device of a copy.
 choir_device *choir_variable_device(const choir_variable *v, int copy);
 
-// Reads v's present value into f. In a replica's frame this is the replica's copy or component. In
-// an update's frame it is the copy in the memory of the updated copy. In other frames it is the
-// value, aggregated if v is ON_READ. If f's replica has requested an optimizer's update of v, the
-// read waits for this update, and so for all replicas. While a tape records in f, all reads of v
-// give the same tensor until v changes. For gradients with respect to v, this tensor is the source
-// (tape.h).
+// Reads v's present value into f: in a replica's frame the replica's copy or component; in an
+// update's frame the copy in the memory of the updated copy; in other frames the value, aggregated
+// if v is ON_READ. If f's replica has requested an optimizer's update of v, the read waits for
+// this update, and so for all replicas. While a tape records in f, all reads of v give the same
+// tensor until v changes. For gradients with respect to v, this tensor is the source (tape.h).
 //
 // If f's device shares the copy's memory, the tensor is a view of this memory. Its use after v has
 // changed fails with CHOIR_STATE. choir_copy keeps the value.
@@ -153,12 +151,12 @@ choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f);
 // Reads rows of v into the frame of indices, as choir_gather of a read does, and fails like both.
 // If v is in shards, the call waits for indices, and reads each row from its shard. If there are
 // several parameter server workers and only host memory, a call in a replica copies only these
-// rows. Then v may change between two calls, but not inside choir_recompute, and not after a
-// choir_variable_read of v on the same tape.
+// rows. Then two calls may see different values of v, but not inside choir_recompute, and not
+// after a choir_variable_read of v on the same tape.
 choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices);
 
-// Reads rows as Python's v[start:stop:step] does: negative numbers count from the end. For a low
-// end that Python omits, pass INT64_MIN; for a high end, INT64_MAX. Gradients flow to v.
+// Reads rows as Python's v[start:stop:step] does: negative numbers count from the end. For an
+// omitted low end pass INT64_MIN, for an omitted high end INT64_MAX. Gradients flow to v.
 // CHOIR_INVALID: step is 0, or v is a scalar. Otherwise fails as choir_variable_read.
 choir_tensor *choir_variable_slice(
 		choir_variable *v, choir_frame *f, int64_t start, int64_t stop, int64_t step);
@@ -186,7 +184,7 @@ choir_variable *choir_tensor_variable(const choir_tensor *t);
 //
 // CHOIR_INVALID also: the aggregation is SUM, and several replicas pass the same plain number
 // other than 0. CHOIR_STATE: v belongs to another strategy; the thread is not in the context of
-// value's frame. If value is NULL, a call returns the thread's last failure, or CHOIR_INVALID.
+// value's frame. value NULL: the thread's last failure, or CHOIR_INVALID.
 
 // v = value. An undefined variable is then defined again.
 CHOIR_MUST_CHECK choir_status choir_variable_assign(choir_variable *v, choir_tensor *value);

@@ -3,7 +3,7 @@
 // variable's aggregate is saved, so a file fits any strategy and any number of replicas. All
 // workers make the calls that take a strategy, in cross-replica context, and get the same results.
 // Only the chief uses files.
-// Threads: the program's, while no run is under way.
+// Threads: one at a time, outside of runs.
 #pragma once
 
 #include "strategy.h"
@@ -47,10 +47,10 @@ typedef struct {
 	// 10,(64,7,7)" reads [10, 3136].
 	//
 	// A line "torch" says that the file has the names and layouts of PyTorch: "a.b.weight" becomes
-	// "a/b/kernel", "a/b/gamma" or "a/b/embeddings", and so on. Axes of kernels need no line, and
-	// neither does a flattened image in front of a dense layer in a choir_sequential. Lines
-	// without axes then rename modules: "0.* hidden.*". A line "keras" says that names may end in
-	// ":0".
+	// "a/b/kernel", "a/b/gamma" or "a/b/embeddings", and so on. Axes of kernels are permuted
+	// without a line, and so are those of a flattened image in front of a dense layer in a
+	// choir_sequential. Lines without axes then rename modules: "0.* hidden.*". A line "keras"
+	// says that names may end in ":0".
 	const char *map;
 	choir_restored_fn *report; // called at the end, once for each name
 	void *user;
@@ -77,8 +77,8 @@ CHOIR_MUST_CHECK choir_status choir_strategy_save_mapped(
 // variables does not matter. 0 after a failure.
 uint64_t choir_strategy_hash(choir_strategy *s);
 
-// Reads the value of key in a file's metadata. CHOIR_NOT_FOUND: no such file or key.
-// CHOIR_INVALID: size is too small. CHOIR_CORRUPT: not a safetensors file. Threads: any.
+// Reads the value of key in a file's metadata. CHOIR_NOT_FOUND: no such key. CHOIR_INVALID: size
+// is too small. CHOIR_CORRUPT: not a safetensors file. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 		const char *path, const char *key, char *value, size_t size);
 

@@ -1,6 +1,6 @@
 // The connection table: streams of bytes between processes that may join and leave a job at any
-// time, such as coordinators, workers, parameter servers and supervisors, unlike a cluster's
-// fixed workers (transport_table.h). libchoir-net has a table for Unix and TCP sockets.
+// time, unlike a cluster's fixed workers (transport_table.h). libchoir-net has a table for Unix
+// and TCP sockets.
 //
 // A connection is a stream in both directions, in order. If a byte is lost, the connection ends,
 // and later calls report this; bytes are never sent again over another one. Both ends prove that

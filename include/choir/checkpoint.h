@@ -41,7 +41,7 @@ typedef struct choir_checkpoint_options {
 	bool asynchronous;
 } choir_checkpoint_options;
 
-// Saves and restores a strategy in one directory. Free it before the strategy.
+// Saves and restores a strategy in one directory. Free the manager before the strategy.
 typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 
 // Locks the directory until the manager is freed or the process ends. If only the directory's
@@ -61,8 +61,8 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 //
 // After a failure the earlier steps are unchanged. CHOIR_INVALID: metadata has no number for
 // .best_metric. CHOIR_STATE also: the directory's ".lock" was removed or replaced; then the
-// manager saves nothing more. Otherwise it fails as choir_strategy_save. A failed asynchronous
-// write is returned once, by the next save (which still saves), check or wait.
+// manager saves nothing more. Otherwise it fails as choir_strategy_save. The failure of an
+// asynchronous write is returned once, by the next save (which still saves), check or wait.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
 		choir_checkpoint_manager *m, const char *metadata);
 
@@ -123,8 +123,8 @@ const char *choir_checkpoint_list_metadata(
 // the next check. CHOIR_CORRUPT: damaged or half-written. CHOIR_NOT_FOUND: a file is missing.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
 
-// The tensors of the step that was last checked successfully. The k-th is valid until the next
-// call.
+// The tensors of the step that was last checked successfully. The k-th tensor is valid until the
+// next call.
 size_t choir_checkpoint_list_tensors(const choir_checkpoint_list *l);
 const choir_checkpoint_tensor *choir_checkpoint_list_tensor(choir_checkpoint_list *l, size_t k);
 

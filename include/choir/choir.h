@@ -3,15 +3,15 @@
 //
 // Rules of all headers, unless a comment says otherwise:
 // - A getter gives 0, NULL, false or "" for a NULL object, and NULL for an index out of range. The
-//   object owns the result, which lives as long as the object. A negative axis counts from the
-//   last.
+//   object owns the result, which lives as long as the object.
 // - A strategy frees its variables, layers, optimizers, metrics, models and distributed datasets.
 //   The caller owns every other object of a constructor x_new, and frees it with x_free.
 // - Every call that makes an object may fail with CHOIR_NO_MEMORY.
 // - Every call may fail with CHOIR_INVALID: an argument is NULL, unknown, out of range, or has a
 //   shape or kind that the comment does not allow. CHOIR_NOT_FOUND: no file, device, column or
-//   leaf has the given name. Comments name other causes and statuses. After a failure, tensors
-//   that a call gives through pointers are NULL.
+//   leaf has the given name. Comments name other causes and statuses.
+// - After a failure, tensors that a call gives through pointers are NULL.
+// - A negative axis counts from the last.
 // - Names and options are copied. NULL options mean all defaults. Set the field size of an options
 //   struct with CHOIR_OPTIONS or sizeof, else the call fails with CHOIR_INVALID.
 // - Choir passes user to the program's function. user must be valid as long as Choir may call the

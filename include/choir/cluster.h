@@ -54,9 +54,9 @@ typedef struct choir_cluster_options {
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
 // Makes a cluster of the processes of a communicator, in a program that initialised MPI itself:
-// MPI_Comm comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All its processes make this
-// call. Choir duplicates the communicator, and does not finalize MPI. A Fortran communicator is an
-// MPI_Fint. o sets no transport and no roles.
+// MPI_Comm comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All processes of the
+// communicator make this call. Choir duplicates it, and does not finalize MPI. A Fortran
+// communicator is an MPI_Fint. o sets no transport and no roles.
 //
 // With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may call
 // MPI. A lower level (MPI_Init, MPI_THREAD_FUNNELED) allows one replica in each worker. Then only

@@ -145,7 +145,7 @@ CHOIR_MUST_CHECK choir_status choir_coordinator_schedule(
 // Waits until all closures have ended. Returns a closure's failure as choir_coordinator_schedule
 // does. CHOIR_TIMEOUT: there is no worker for .start_timeout.
 CHOIR_MUST_CHECK choir_status choir_coordinator_join(choir_coordinator *c);
-// Like join, but does not wait. Sets *done to whether all closures have ended.
+// Like choir_coordinator_join, but does not wait. Sets *done to whether all closures have ended.
 CHOIR_MUST_CHECK choir_status choir_coordinator_done(choir_coordinator *c, bool *done);
 // Waits for a closure's result or failure. value owns *result, which remains valid after its
 // worker is lost. CHOIR_CANCELLED: another closure failed first; schedule it again.

@@ -53,7 +53,7 @@ typedef struct {
 choir_model *choir_model_new(const choir_model_options *o);
 
 // Logs: named numbers. choir_fit sets "loss", "learning_rate", and a log with each metric's name.
-// A validation sets "val_loss", and each metric's log after "val_".
+// A validation sets "val_loss", and "val_NAME" for each metric.
 
 // The newest value of a log, or NAN. In a callback of a batch, "loss" and metrics are those of the
 // epoch so far. Such a call waits for the devices, and all workers must make it.
@@ -98,7 +98,7 @@ typedef enum { CHOIR_MONITOR_AUTO = 0, CHOIR_MONITOR_MIN, CHOIR_MONITOR_MAX } ch
 
 // Keras' ReduceLROnPlateau: after .patience epochs in a row that do not improve a log by more than
 // .min_delta, choir_fit multiplies the learning rate by .factor, down to .min_learning_rate, and
-// counts anew. A checkpoint keeps the count.
+// counts again from 0. A checkpoint keeps the count.
 typedef struct {
 	size_t size;
 	const char *log; // NULL: "val_loss"

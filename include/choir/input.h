@@ -6,8 +6,7 @@
 //
 // The workers of choir_multi_worker_mirrored_strategy_new all make the same calls of this header.
 // Each worker gets the rows of its own replicas. After its data have ended, it takes part without
-// examples until the data of all workers have ended. If one worker fails, the others fail with
-// CHOIR_CANCELLED.
+// examples until the data of all workers have ended.
 //
 // Threads: one thread of the program at a time.
 #pragma once

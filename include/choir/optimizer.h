@@ -159,10 +159,10 @@ typedef struct {
 // that this kind of optimizer does not use. CHOIR_STATE: in a replica.
 choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_optimizer_options *o);
 
-// In all replicas. Runs the backward pass of tape from loss, a scalar of the replica's frame. Adds
-// the gradients of all trainable variables that were read since the tape began, each gradient as
-// soon as it is final. Then asks for the update. Afterwards earlier reads of these variables are
-// stale.
+// In all replicas (replica.h). Runs the backward pass of tape from loss, a scalar of the replica's
+// frame. Adds the gradients of all trainable variables that were read since the tape began, each
+// gradient as soon as it is final. Then asks for the update. Afterwards earlier reads of these
+// variables are stale.
 CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 		choir_optimizer *o, choir_tensor *loss, choir_tape *tape);
 

@@ -36,7 +36,7 @@ CHOIR_MUST_CHECK choir_status choir_scope_initializer(
 
 // Variables that begin at random get a regularizer (Keras' kernel_regularizer L1L2): the penalty
 // l1 sum(|w|) + l2 sum(w^2), with l1 and l2 of at least 0. choir_layer_regularization_loss
-// (layer.h) computes a layer's penalties, and choir_fit adds them to the loss.
+// (layer.h) computes a layer's penalties.
 CHOIR_MUST_CHECK choir_status choir_scope_regularizer(choir_scope *scope, double l1, double l2);
 
 // In a replica, a read of an ON_READ variable gives the aggregate of all components, and is a sync

@@ -162,7 +162,7 @@ choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options
 // has at least one replica. CHOIR_STATE: the workers' options differ.
 choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_options *o);
 
-// A strategy of a kind: "default" (a new one, like one_device), "one_device", "mirrored",
+// Makes a strategy of a kind: "default" (a new one, like one_device), "one_device", "mirrored",
 // "central_storage", "parameter_server", "multi_worker_mirrored", or a registered kind
 // (extend/strategy_table.h). Other names are CHOIR_NOT_FOUND.
 choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o);

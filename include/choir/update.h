@@ -82,8 +82,8 @@ choir_status choir_update_return(choir_update *u, const char *name, choir_tensor
 // are vectors of choir_update_elements elements; scalars are unchanged. The function assigns such
 // vectors, or plain numbers, and returns no results.
 //
-// Arguments are scalars or have the variable's shape. Colocated variables have its number of
-// elements. CHOIR_UNSUPPORTED: a scatter; in chunks also random numbers (pass them as an
+// Arguments are scalars or have the variable's shape. Colocated variables have as many elements as
+// the variable. CHOIR_UNSUPPORTED: a scatter; in chunks also random numbers (pass them as an
 // argument).
 
 // The number of elements of the copy, or of the chunk. 0 for non-slot variables.

@@ -1,5 +1,5 @@
 // The table of cross-device operations, which sum and copy tensors between the devices of a
-// strategy. Each device is a member of the strategy's group. It joins a collective with its
+// strategy. Each device is a member of the strategy's group. A member joins a collective with its
 // partial sums, and waits for the result. One thread may join for several members and then wait
 // for them in any order.
 //

@@ -47,8 +47,8 @@ typedef struct {
 //   "sigmoid_gradient": y, dy: dy y (1 - y).
 // - "gelu_gradient", "gelu_tanh_gradient", "silu_gradient", "softplus_gradient": x, dy.
 //
-// "huber": of x = prediction - target (choir_huber). "huber_gradient": x, dy: dy times x, clipped
-// to -delta and delta.
+// "huber": choir_huber of x = prediction - target. "huber_gradient": x, dy: dy times x, clipped to
+// -delta and delta.
 typedef struct {
 	double delta;
 } choir_huber_attributes;

@@ -1,5 +1,5 @@
 // choir import: makes a weights file of Choir from one of PyTorch or Keras. Such a file does not
-// say what the model is, so the options do.
+// describe its model, so the options describe it.
 #include "commands.h"
 #include "model/init.h"
 #include "model/kind.h"

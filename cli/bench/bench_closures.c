@@ -1,6 +1,6 @@
-// choir bench closures: steps of a coordinator's job. Each process of the job runs it (choir run
-// --servers). The cases are those of TensorFlow's peer: each closure is a step with a whole batch,
-// which the worker has in memory.
+// choir bench closures: steps of a coordinator's job. Each process of the job runs this command
+// (choir run --servers). The cases are those of the peer program with TensorFlow: each closure is
+// a step with a whole batch, which the worker has in memory.
 #include "bench/bench.h"
 #include "model/model.h"
 #include "report.h"

@@ -83,8 +83,7 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_chec
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
 		choir_checkpoint_manager *m, int64_t step);
 
-// The folder that was last written or restored, or NULL. Valid until the next call with m. Called
-// in any context.
+// The folder last written or restored, or NULL. Valid until the next call with m. Any context.
 const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 
 // Restores the step in the folder path without a manager, also while a job saves to the same

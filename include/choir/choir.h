@@ -9,7 +9,7 @@
 // - Every call that makes an object may fail with CHOIR_NO_MEMORY.
 // - Every call may fail with CHOIR_INVALID: an argument is NULL, unknown, out of range, or has a
 //   shape or kind that the comment does not allow. CHOIR_NOT_FOUND: no file, device, column or
-//   leaf has the given name. Comments name other causes and statuses.
+//   leaf has the given name.
 // - After a failure, tensors that a call gives through pointers are NULL.
 // - A negative axis counts from the last.
 // - Names and options are copied. NULL options mean all defaults. Set the field size of an options

@@ -74,8 +74,8 @@ choir_values *choir_closure_args(choir_closure *c);
 CHOIR_MUST_CHECK choir_status choir_closure_return(
 		choir_closure *c, const char *name, choir_tensor *value);
 // The worker's dataset (TensorFlow's create_per_worker_dataset). The function called name makes it
-// when a closure first asks. The worker owns the dataset. A worker that joins again reads the
-// dataset from the start. NULL with CHOIR_NOT_FOUND: no such function.
+// when a closure first asks. The worker owns the dataset. A worker that joins again reads from the
+// start. NULL with CHOIR_NOT_FOUND: no such function.
 choir_distributed_dataset *choir_closure_dataset(choir_closure *c, const char *name);
 // The worker's own values (TensorFlow's per-worker values): the results of the closure function
 // called name, which runs when a closure first asks. The worker owns the set until its job ends.
@@ -93,8 +93,7 @@ typedef struct {
 	choir_dataset_fn *dataset;
 } choir_function;
 
-// Makes layers and optimizers in s, once in each process. All processes make the same variables in
-// the same order.
+// Makes layers and optimizers in s, once in each process: the same variables in the same order.
 typedef choir_status choir_build_fn(choir_strategy *s, void *user);
 
 // The options that all processes share.

@@ -78,7 +78,7 @@ CHOIR_MUST_CHECK choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_
 // mirrored; a plain number stays plain.
 choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_value *to);
 
-// Computes a tensor from t, a variable's value. The result is in t's frame.
+// Computes a tensor in t's frame from t, a variable's value.
 typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 
 // Gets v's value on d from the copy on d, or else from the first copy. d need not be a device of

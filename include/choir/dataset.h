@@ -37,8 +37,8 @@ choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, doub
 // Computes the mean and the population standard deviation of each of the n numbers of an f32
 // column's examples. n is the number of elements of an example, or the size of its last axis. In
 // the second case mean[i] is taken over all positions, as for channel i of images. NaN is left
-// out; if all values are NaN, mean[i] and deviation[i] are 0. d must be finite and not empty: the
-// call reads it to its end and rewinds it.
+// out; if all values are NaN, mean[i] and deviation[i] are 0. Reads d, which is finite and not
+// empty, to its end and rewinds it.
 CHOIR_MUST_CHECK choir_status choir_dataset_moments(
 		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[]);
 // Number i of an f32 column, counted as in choir_dataset_moments, becomes (number - mean[i]) /

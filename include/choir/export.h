@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// They enclose a header's declarations, which get C linkage and are exported from the library.
+// For a header's declarations: C linkage, exported from the library.
 #ifdef __cplusplus
 #define CHOIR_C_BEGIN \
 	_Pragma("GCC visibility push(default)") extern "C" \

@@ -54,9 +54,9 @@ typedef struct choir_input_options {
 	choir_fetch fetch;
 	choir_replication replication; // for distribute_datasets_from_function
 	bool place_on_device; // always CHOIR_UNSUPPORTED
-	// Whether a thread of Choir reads the batches of later steps, from the first batch on.
-	// Default: on if .read_ahead_steps is set, or if the dataset reads files, does not end with a
-	// prefetch, and calls no function of the program.
+	// Whether a thread of Choir reads steps ahead, from the first batch on. Default: on if
+	// .read_ahead_steps is set, or if the dataset reads files, does not end with a prefetch, and
+	// calls no function of the program.
 	choir_toggle read_ahead;
 	int read_ahead_steps; // 0: as many as fit in 1 MiB, from one to eight
 	// Reading ahead starts at once, unless the dataset calls a function of the program.
@@ -137,8 +137,8 @@ typedef struct choir_input_position {
 	int64_t examples; // examples of the next element that are used
 	int64_t steps; // in this pass
 	int64_t signature; // hash of the dataset's stages, seeds, columns and shard
-	// The number of valid rows of seek_point. A row is a place in a file, before the position,
-	// from which a CSV, TFRecord or lines source reads, instead of from the start.
+	// The number of valid rows of seek_point. A row is a place in a file before the position: a
+	// CSV, TFRecord or lines source reads from there, not from the start.
 	int64_t seek_points;
 	int64_t seek_point[CHOIR_INPUT_SEEK_POINTS][CHOIR_INPUT_SEEK_POINT_NUMBERS];
 } choir_input_position;

@@ -13,9 +13,9 @@ typedef enum { CHOIR_LOG_WARNING = 1, CHOIR_LOG_INFO, CHOIR_LOG_DEBUG } choir_lo
 // Messages that such a call logs on the same thread are dropped.
 typedef void choir_log_fn(choir_log_level level, const char *line, void *user);
 
-// Sets the function for messages of level max and of more severe levels. fn NULL, the default: all
-// messages are dropped. Threads: any. Other threads may still be in the previous function when
-// this call returns.
+// Sets the function for messages of level max and of more severe levels. fn NULL, the default,
+// drops all messages. Threads: any. Other threads may still be in the previous function when this
+// call returns.
 void choir_logger_set(choir_log_level max, choir_log_fn *fn, void *user);
 
 CHOIR_C_END

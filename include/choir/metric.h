@@ -28,7 +28,7 @@ typedef enum {
 
 // classes is 1 to 32768, k at least 1. CHOIR_INVALID: a name in use. CHOIR_STATE: in a replica.
 
-// Makes a metric of one of the kinds above.
+// A metric of one of the kinds above.
 choir_metric *choir_metric_new(const char *name, choir_metric_kind kind);
 // Of the scores above threshold (in Keras 0.5), the fraction whose label is not 0.
 choir_metric *choir_precision_new(const char *name, double threshold);
@@ -48,8 +48,8 @@ choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k);
 // label (balanced accuracy). Classes without examples do not count.
 choir_metric *choir_mean_per_class_accuracy_new(const char *name, int64_t classes);
 // The area under the curve of the true positive rate over the false positive rate, by trapezoids.
-// thresholds (0: 200) is the number of thresholds, equally spaced from 0 to 1, as in Keras. Scores
-// are probabilities. NAN without a positive or a negative label.
+// The thresholds (0: 200) are equally spaced from 0 to 1, as in Keras. Scores are probabilities.
+// NAN without a positive or a negative label.
 choir_metric *choir_auc_new(const char *name, int64_t thresholds);
 // Row i, column j counts the examples of class i whose highest score is at j.
 choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);

@@ -77,8 +77,8 @@ typedef struct {
 	int padding; // 0: no zeros
 	int dilation; // distance in x between neighbouring filter elements; 0: 1
 	int64_t groups; // 0: 1
-	// The number of additional zeros before and after x, along each axis: rows and columns of
-	// images; time steps of sequences; slices, rows and columns of volumes. Not with SAME.
+	// Additional zeros before and after x: rows and columns of images; time steps of sequences;
+	// slices, rows and columns of volumes. Not with SAME.
 	int pad_before[3], pad_after[3];
 	choir_activation activation; // after a layer's bias; default: linear
 	choir_toggle bias; // of layers only; default: on
@@ -94,7 +94,7 @@ choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_co
 // causal if pad_before[0] is (k - 1) dilation.
 choir_tensor *choir_conv1d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // For volumes [n, d, h, w, c] with filter [kd, kh, kw, c / groups, out]; gives [n, od, oh, ow,
-// out]. The result is the sum of kd convolutions of images.
+// out]. It adds kd convolutions of images.
 choir_tensor *choir_conv3d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // The transposed convolution (deconvolution): the gradient of choir_conv2d with respect to its
 // input. x is [n, h, w, c], filter [kh, kw, out / groups, c]; gives [n, oh, ow, out]. oh is h
@@ -193,8 +193,8 @@ choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *rec
 // Normalization along the last axis. x and the result are [.., c]; scale and offset are [c], with
 // c at least 1.
 
-// (x - mean) / sqrt(variance + epsilon) scale + offset, with the mean and the variance of each row
-// (arXiv:1607.06450). The variance is divided by c.
+// (x - mean) / sqrt(variance + epsilon) scale + offset, with the mean and the variance (divided by
+// c) of each row (arXiv:1607.06450).
 choir_tensor *choir_layer_norm(
 		choir_tensor *x, choir_tensor *scale, choir_tensor *offset, double epsilon);
 // x / sqrt(mean(x^2) + epsilon) scale (arXiv:1910.07467).
@@ -252,7 +252,7 @@ choir_tensor *choir_huber(choir_tensor *targets, choir_tensor *predictions, doub
 choir_tensor *choir_hinge(choir_tensor *targets, choir_tensor *predictions);
 // The sum of target log(target / prediction) along the last axis, averaged over the axes between
 // the first and the last (Kullback, Leibler 1951). Probabilities below 1e-7 count as 1e-7, as in
-// Keras. There are at least two axes.
+// Keras. At least two axes.
 choir_tensor *choir_kl_divergence(choir_tensor *targets, choir_tensor *predictions);
 
 CHOIR_C_END

@@ -79,8 +79,7 @@ choir_tensor *choir_logical_not(choir_tensor *x);
 // True for integers, and for numbers that are neither infinite nor NAN.
 choir_tensor *choir_is_finite(choir_tensor *x);
 // Takes elements of a where condition (bool) is true, else of b. All three broadcast. a and b have
-// the same dtype, which may be any. The gradient of an operand is 0 where the other operand was
-// taken.
+// the same dtype, which may be any. The gradient is 0 where the other operand was taken.
 choir_tensor *choir_where(choir_tensor *condition, choir_tensor *a, choir_tensor *b);
 
 // Elementwise, one operand

@@ -76,7 +76,7 @@ typedef struct {
 	// means 0.3 * .steps - 1. Not with FUNCTION.
 	int64_t warmup;
 	// STEP: steps between drops. EXPONENTIAL: steps in which the rate is multiplied by .factor
-	// once. Others: the number of all steps, with the warm-up.
+	// once. Others: all steps, with the warm-up.
 	int64_t steps;
 	// STEP, EXPONENTIAL: the factor of each drop; 0 means 0.1. COSINE, POLYNOMIAL: the factor at
 	// the end, between 0 and 1. ONE_CYCLE: the factor at step 0; 0 means 0.04.

@@ -1,6 +1,6 @@
 // Debugging a step. A hook sees the gradients that replicas add to optimizers. One replica can run
-// alone. The replica's result depends on the program, the seed, the step, the replica's id, the
-// weights and the replica's part of the batch. So one machine with a checkpoint and the batch can
+// alone. The replica's result depends on the program, the seed, the step, the weights, the
+// replica's id and its part of the batch. So one machine with a checkpoint and the batch can
 // replay a step of a job of any size, with the same bits.
 // Threads: one at a time, outside of runs.
 #pragma once

@@ -1,7 +1,7 @@
 // How calls fail. An action returns a choir_status. A constructor returns the object or NULL. An
-// expression returns a tensor (or another object of its frame) or NULL; it returns NULL if an
-// operand is NULL. The frame keeps the first failure, so a formula needs one check, at its end.
-// Getters and destructors cannot fail; destructors accept NULL.
+// expression returns a tensor (or another object of its frame) or NULL, also for a NULL operand.
+// The frame keeps the first failure, so a formula needs one check, at its end. Getters and
+// destructors cannot fail; destructors accept NULL.
 //
 // Each thread keeps its last failure, with one line of text that names the object, what was found
 // and what was needed: "matmul: [16, 784] times [10, 784] does not fit". Choir prints no failure,
@@ -34,9 +34,9 @@ CHOIR_C_BEGIN
 // The result of a call.
 typedef enum {
 	CHOIR_OK = 0,
-	CHOIR_END, // the data have ended; this is not a failure and has no text
-	CHOIR_INVALID, // the call is wrong in every state
-	CHOIR_STATE, // the call is wrong in this state: context, scope, stale read, diverged replicas
+	CHOIR_END, // the data have ended; not a failure, has no text
+	CHOIR_INVALID, // wrong in every state
+	CHOIR_STATE, // wrong in this state: context, scope, stale read, diverged replicas
 	CHOIR_NOT_FOUND, // no such file, device or name; the text lists those that exist
 	CHOIR_NO_MEMORY, // no memory on the host or on a device
 	CHOIR_IO, // the operating system refused a request

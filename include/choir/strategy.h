@@ -34,8 +34,8 @@ typedef struct {
 	size_t size;
 	// choir_cross_batch_reduce_to concatenates values with the same dtype, divisor and destination
 	// into packs. bytes_per_pack: a pack takes values until it has more bytes than this.
-	// num_packs: the number of packs, of equal length except the last; one pack if there are fewer
-	// elements than packs. Set at most one of these. Both 0: each value is a collective.
+	// num_packs: the number of packs, of one length except the last; one if there are fewer
+	// elements. Set at most one of these. Both 0: each value is a collective.
 	int64_t bytes_per_pack, num_packs;
 	// Seconds that a collective waits for the next device; CHOIR_FOREVER: no limit.
 	double timeout;
@@ -51,7 +51,7 @@ typedef enum {
 	// .max_shards (0: 1).
 	CHOIR_PARTITION_MIN_SIZE,
 	// As few shards as possible of at most .partition_size bytes (required) each, up to
-	// .max_shards (0: no limit). A row that is larger is a shard of its own.
+	// .max_shards (0: no limit). A larger row is a shard of its own.
 	CHOIR_PARTITION_MAX_SIZE
 } choir_partition;
 
@@ -101,8 +101,8 @@ typedef struct choir_strategy_options {
 	choir_partition partition;
 	int64_t partition_size; // bytes
 	int max_shards;
-	// Multi-worker mirrored: the workers. The cluster must outlive the strategy. .devices are
-	// those of this worker. NULL: one worker.
+	// Multi-worker mirrored: the workers. The cluster must outlive the strategy. .devices are this
+	// worker's. NULL: one worker.
 	choir_cluster *cluster;
 	// Multi-worker mirrored. On: another thread exchanges large gradients during the backward
 	// pass. This does not change the bits. Default: the environment variable CHOIR_OVERLAP ("on",
@@ -134,7 +134,7 @@ typedef choir_strategy *choir_strategy_constructor(const choir_strategy_options 
 // Mirrored: a variable has the same value on all devices.
 choir_strategy *choir_mirrored_strategy_new(const choir_strategy_options *o);
 
-// One replica on one device. Without .devices, it is the first of CHOIR_DEVICES.
+// One replica on one device. Default: the first of CHOIR_DEVICES.
 choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o);
 
 // Central storage: a mirrored variable has one copy, on the parameter device. This device need not
@@ -177,8 +177,7 @@ choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 void choir_strategy_free(choir_strategy *s);
 
 // The strategy of a program that makes none: one replica, on the first device of CHOIR_DEVICES,
-// else on the first accelerator or on cpu:0. Its scope cannot be inside the scope of another
-// strategy.
+// else on the first accelerator or on cpu:0. Its scope cannot be inside another strategy's scope.
 choir_strategy *choir_default_strategy(void);
 
 // The calling thread's strategy and context
@@ -245,7 +244,7 @@ choir_cluster *choir_strategy_cluster(const choir_strategy *s);
 // The median time to wake the .overlap thread, in seconds. 0: no such thread.
 double choir_strategy_overlap_latency(const choir_strategy *s);
 
-// The precision, F32, MIXED_BF16 or MIXED_F16: AUTO has become one of these. F32 for NULL.
+// The precision after AUTO is resolved: F32, MIXED_BF16 or MIXED_F16. NULL: F32.
 choir_precision choir_strategy_precision(const choir_strategy *s);
 
 // Whether v was made in a scope of s.
@@ -281,7 +280,7 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run(choir_strategy *s, choir_replic
 // belong to the parameter server strategy.
 typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *user);
 
-// Calls fn for all workers of a parameter server at the same time, for the first on the calling
+// Calls fn for all workers of a parameter server at the same time, the first on the calling
 // thread. Returns after all have returned. Other strategies have one worker, whose group is s.
 //
 // If fn fails, the next run of every other worker fails with CHOIR_CANCELLED. Returns the failure

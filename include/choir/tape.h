@@ -78,8 +78,8 @@ choir_tensor *choir_recompute(
 // CHOIR_INVALID, which the frame does not keep: the largest relative difference exceeds tolerance
 // (0: 1e-6). A difference is relative to the largest of: both derivatives, a hundredth of the
 // input's largest derivative, and a hundredth of s. CHOIR_STATE: the frame has a tape. Other
-// failures are those of fn. At least one input is f64, and no input has another floating-point
-// dtype. The call frees all that it made in the frame.
+// failures are those of fn. All floating-point inputs, at least one, are f64. The call frees all
+// that it made in the frame.
 CHOIR_MUST_CHECK choir_status choir_check_gradient(size_t n, choir_tensor *const inputs[],
 		double tolerance, choir_formula_fn *fn, void *user);
 

@@ -84,13 +84,12 @@ bool choir_frame_is_training(const choir_frame *f);
 
 // Making tensors
 
-// Copies data, which is packed. data may be NULL only if the shape is empty.
+// Copies data, which is packed; NULL only for an empty shape.
 choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Like choir_constant, but without the copy if the device can use host memory. The caller keeps
-// data, which must not change until f is cleared. If the tensor becomes a result or an argument of
-// a merge call, it is copied.
+// data, which must not change until f is cleared. Results and arguments of merge calls are copied.
 choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Makes a plain number: a scalar that takes the dtype of the first operand that is not a plain
@@ -161,16 +160,14 @@ struct DLManagedTensorVersioned;
 // choir_dtype.
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
-// Waits, then exports t's memory, which is read-only. It is valid until the consumer calls the
-// deleter, on any thread, even after the frame is freed. Memory that may change (borrowed, or a
-// variable's) is copied, and the export is marked as a copy. CHOIR_UNSUPPORTED: the host cannot
-// reach the memory.
+// Waits, then exports t's memory, read-only and valid until the consumer calls the deleter, on any
+// thread, even after the frame is freed. Memory that may change (borrowed, or a variable's) is
+// copied, and the export is marked as a copy. CHOIR_UNSUPPORTED: the host cannot reach the memory.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 
 CHOIR_C_END
 
-// CHOIR_SHAPE(784, 10) is the shape of these dimensions. It takes at least one, and evaluates each
-// once.
+// CHOIR_SHAPE(784, 10) is the shape of these dimensions, at least one, each evaluated once.
 #ifndef __cplusplus
 #define CHOIR_SHAPE(...) \
 	((choir_shape){ \

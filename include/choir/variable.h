@@ -137,7 +137,7 @@ choir_device *choir_variable_device(const choir_variable *v, int copy);
 // update's frame the copy in the memory of the updated copy; in other frames the value, aggregated
 // if v is ON_READ. If f's replica has requested an optimizer's update of v, the read waits for
 // this update, and so for all replicas. While a tape records in f, all reads of v give the same
-// tensor until v changes. For gradients with respect to v, this tensor is the source (tape.h).
+// tensor until v changes: the source (tape.h) for gradients with respect to v.
 //
 // If f's device shares the copy's memory, the tensor is a view of this memory. Its use after v has
 // changed fails with CHOIR_STATE. choir_copy keeps the value.

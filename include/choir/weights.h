@@ -17,9 +17,9 @@ CHOIR_MUST_CHECK choir_status choir_strategy_save(
 		choir_strategy *s, const char *path, const char *metadata);
 
 // Restores every variable of s from the tensor with its name. ON_READ components with SUM get
-// equal shares. CHOIR_INVALID: the file lacks a variable, has an unknown variable, or has another
-// dtype or shape; nothing changes. CHOIR_CORRUPT: the file is damaged. Variables become undefined
-// only if the copy to them fails.
+// equal shares. CHOIR_INVALID: the file lacks a variable, has an unknown one, or another dtype or
+// shape; nothing changes. CHOIR_CORRUPT: the file is damaged. Variables become undefined only if
+// the copy to them fails.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 
 // The result for one name.

@@ -309,7 +309,7 @@ typedef struct choir_kernel_call {
 	void *device; // self of the device's table
 } choir_kernel_call;
 
-// The format in which a kernel multiplies. It first rounds operands to this format.
+// The format to which a kernel rounds operands before it multiplies.
 typedef enum {
 	CHOIR_ARITHMETIC_OF_DTYPE = 0,
 	CHOIR_ARITHMETIC_F32,
@@ -345,10 +345,9 @@ typedef struct choir_kernel_table {
 } choir_kernel_table;
 
 // Registers a kernel. Copies the table, but not its strings and user, which must be valid until
-// the program ends. The table's functions are called from any thread, several threads at once,
-// perhaps while Choir holds a lock. They may call only choir_fail of Choir. operation, kind and
-// run are required. CHOIR_STATE: an operation has run already on a device of the kind. Threads:
-// any.
+// the program ends. The functions are called from any thread, several threads at once, perhaps
+// while Choir holds a lock. They may call only choir_fail of Choir. operation, kind and run are
+// required. CHOIR_STATE: an operation has run already on a device of the kind. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_kernel(const choir_kernel_table *table);
 
 // Runs a kernel on a device, and waits: for tests (suite.h). name is that of the kernel's table;

@@ -21,7 +21,7 @@ typedef struct {
 	// Gives memory aligned to 64 bytes. NULL: there is not enough memory.
 	void *(*allocate)(choir_device *d, size_t bytes);
 	void (*release)(choir_device *d, void *memory, size_t bytes);
-	// Copies between host and device. The copy is done at the return.
+	// Copies between host and device, and waits.
 	choir_status (*copy)(choir_device *d, void *to, const void *from, size_t bytes);
 } choir_suite_memory;
 
@@ -85,9 +85,9 @@ typedef struct {
 } choir_suite_options;
 
 // Runs all checks of a suite, even after a failed one. report may be NULL. CHOIR_INTERNAL: a check
-// failed; the text has the first one and their number. CHOIR_INVALID: not exactly one field says
-// what to check, or the table lacks a needed slot. CHOIR_NOT_FOUND: the table's count is 0, or the
-// device has no kernel.
+// failed; the text has the first one and their number. CHOIR_INVALID: none or several of these
+// fields; a table without a needed slot. CHOIR_NOT_FOUND: the table's count is 0, or the device
+// has no kernel.
 // Threads: one call at a time.
 CHOIR_MUST_CHECK choir_status choir_suite_run(
 		const choir_suite_options *options, choir_suite_fn *report, void *user);

@@ -57,7 +57,7 @@ typedef struct choir_transport_table {
 	// have changed, at the latest when now reaches the time until.
 	void (*pause)(void *self, int turn, double until);
 	// Messages of up to this number of bytes need no help of the receiver. Choir may send several
-	// such messages in place of a larger message. 0: unknown.
+	// such messages in place of a larger one. 0: unknown.
 	size_t eager;
 } choir_transport_table;
 

@@ -20,7 +20,7 @@ typedef struct choir_cluster_options {
 	const char *transport;
 	const void *argument; // for a registered transport
 	// "openmpi", "mpich", or the path of another libchoir-mpi. NULL: the environment variable
-	// CHOIR_MPI, else the loaded MPI, the launcher's, or the first installed.
+	// CHOIR_MPI, else the loaded MPI, the launcher's MPI, or the first installed MPI.
 	const char *mpi;
 	// The workers' roles. cluster_spec is JSON like "cluster" in TF_CONFIG: {"worker": ["a:1",
 	// "b:1"]}. NULL: the roles come from the environment. task_type is "chief", "worker",

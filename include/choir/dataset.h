@@ -141,8 +141,8 @@ choir_dataset *choir_dataset_take(choir_dataset *d, int64_t elements);
 choir_dataset *choir_dataset_skip(choir_dataset *d, int64_t elements);
 // Keeps elements index, index + count, index + 2 count, ... CHOIR_INVALID: d has fewer than count
 // elements, but is not empty. If the number of elements is unknown, the first read fails instead.
-// If count and index are both CHOIR_SHARD_HINT, a distribution with the policy HINT (input.h) sets
-// them to the number of workers and this worker's index; else all elements are kept.
+// If both are CHOIR_SHARD_HINT, the policy HINT (input.h) sets them to the number of workers and
+// this worker's index. Without this policy, all elements are kept.
 enum { CHOIR_SHARD_HINT = -3 };
 choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t index);
 // Shuffles d, in another order in each pass. buffer is the number of elements in a buffer: each

@@ -6,7 +6,7 @@
 // loss, the optimizer and the metrics. Several workers (cluster.h) all make the same calls with
 // the same options and callbacks.
 //
-// Threads: the program's, in cross-replica context, outside of runs.
+// Threads: one at a time, in cross-replica context, outside of runs.
 #pragma once
 
 #include "checkpoint.h"
@@ -127,8 +127,8 @@ typedef struct {
 typedef struct {
 	size_t size;
 	int64_t epochs; // of the whole training, also those before a checkpoint; 0: 1
-	// Batches in an epoch. The next epoch continues in the data, and at their end from the start.
-	// 0: one pass over the data.
+	// Batches in an epoch. The next epoch continues where this one ended in the data, and at their
+	// end from the start. 0: one pass over the data.
 	int64_t steps_per_epoch;
 	choir_distributed_dataset *validation; // evaluated after an epoch; NULL: none
 	int64_t validation_every; // epochs; 0: 1

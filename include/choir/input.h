@@ -124,7 +124,7 @@ choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 		choir_distributed_dataset *data, choir_values **batch);
 
-// Begins another pass. Shuffles then use another order. Batches that the program has stay valid.
+// Begins another pass. Shuffles then use another order. Earlier batches stay valid.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data);
 
 // The size of .seek_point.

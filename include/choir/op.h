@@ -159,10 +159,10 @@ choir_tensor *choir_cumsum(choir_tensor *x, int axis, const choir_cumsum_options
 
 // A view in another shape. One dimension may be CHOIR_UNKNOWN: Choir computes it from the others.
 choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape);
-// Converts x to this dtype; gives x itself if it has the dtype already. Rounds to nearest, ties to
-// even, in floating point. In integers rounds towards zero and saturates; NAN becomes 0. In bool,
-// all numbers but 0 become 1. An i64 beyond 2^53 is first rounded to f64. A plain number becomes a
-// tensor.
+// Converts x to this dtype; gives x itself if it has the dtype already. Floating-point results are
+// rounded to nearest, ties to even. Integer results are rounded towards zero and saturate; NAN
+// becomes 0. In bool, all numbers but 0 become 1. An i64 beyond 2^53 is first rounded to f64. A
+// plain number becomes a tensor.
 choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype);
 
 // Elements first to first + count - 1 of an axis. The result is a view if the axes before this

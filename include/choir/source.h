@@ -3,8 +3,8 @@
 // format.
 //
 // path names a file. In a source with the option .files, path may also be a glob pattern
-// ("part-*.csv"), or NULL: then the source reads the files of the list .files, which may be freed
-// after the call.
+// ("part-*.csv"). If path is NULL, the source reads the files of the list .files, which may be
+// freed after the call.
 #pragma once
 
 #include "dataset.h"
@@ -110,7 +110,7 @@ typedef struct choir_csv_column {
 	// a bad record. categories 0: the texts in the files, sorted by their bytes.
 	size_t categories;
 	const char *const *category;
-	// Adds an f32: 1 in a row without a value here, else 0. For CHOIR_MISSING_NAN.
+	// Adds an f32 number: 1 in a row without a value here, else 0. For CHOIR_MISSING_NAN.
 	bool indicator;
 	bool drop_missing; // rows without a value here are dropped
 } choir_csv_column;
@@ -149,7 +149,8 @@ typedef struct choir_csv_options {
 	size_t missing_texts;
 	const char *const *missing_text;
 	choir_bad_record bad_record;
-	// Rows read to infer the columns; 0: all. Later rows that do not fit are bad records.
+	// The number of rows that are read to infer the columns; 0: all. Later rows that do not fit
+	// are bad records.
 	int64_t infer_rows;
 	// A CSV dataset of files with the same header, which may be freed after the call. Its columns
 	// and texts are used. If it is NULL, or lacks texts of a chosen column, the files are read to

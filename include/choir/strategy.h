@@ -152,9 +152,9 @@ choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options 
 // mirrored strategy's bits.
 choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o);
 
-// Mirrored over several workers: processes of the same program (cluster.h). Each runs a block of
-// consecutive replicas, by default one for each device, synchronously with the others. Results
-// have the bits of a mirrored strategy with as many replicas.
+// Mirrored over several workers: processes of the same program (cluster.h). Each worker runs a
+// block of consecutive replicas, by default one for each device, synchronously with the others.
+// Results have the bits of a mirrored strategy with as many replicas.
 //
 // All workers make these calls in the same order, else CHOIR_STATE: calls in replicas, calls that
 // make variables, and reductions and metric results outside of replicas. If a worker fails, the

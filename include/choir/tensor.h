@@ -84,7 +84,7 @@ bool choir_frame_is_training(const choir_frame *f);
 
 // Making tensors
 
-// Copies data, which is packed; NULL only for an empty shape.
+// Makes a tensor of a copy of packed data. data may be NULL only for an empty shape.
 choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 

@@ -162,8 +162,9 @@ choir_tensor *choir_variable_slice(
 		choir_variable *v, choir_frame *f, int64_t start, int64_t stop, int64_t step);
 
 // Makes a tensor in f that stands for v as an argument, as a result and in choir_tensor_as_value.
-// In an operation it has the elements of v's copy or component in f, or of copy 0 if f belongs to
-// neither a replica nor an update. Tapes and optimizers ignore it. Fails as choir_variable_read.
+// In an operation it has the elements of v's copy or component in f. If f belongs to neither a
+// replica nor an update, it has those of copy 0. Tapes and optimizers ignore it. Fails as
+// choir_variable_read.
 choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f);
 
 // The variable of which t is a component, a read or a view, or NULL.

@@ -32,7 +32,7 @@ typedef enum {
 // Gets the result for one variable or tensor.
 typedef void choir_restored_fn(choir_restored what, const char *name, void *user);
 
-// How the names of a file fit.
+// How a file's names become names of variables.
 typedef struct {
 	size_t size;
 	// Renames tensors of the file: lines of "TENSOR VARIABLE". TENSOR may have one star, which

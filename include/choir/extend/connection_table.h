@@ -39,12 +39,12 @@ typedef struct choir_connection_table {
 	size_t self_size;
 	choir_status (*open)(void *self, const void *argument);
 	void (*close)(void *self); // drops all connections and listeners
-	// Writes the address for connect to bound, with the port that the system chose for port 0.
-	// CHOIR_STATE: the address is in use. CHOIR_INVALID: its form is invalid, or it is not safe
+	// Writes to bound the address that connect needs, with the port that the system chose for port
+	// 0. CHOIR_STATE: the address is in use. CHOIR_INVALID: its form is invalid, or it is not safe
 	// without a key.
 	choir_status (*listen)(
 			void *self, const char *address, uint64_t *listener, char *bound, size_t bound_size);
-	// *connection is 0 if there is none.
+	// *connection is 0 if there is no new connection.
 	choir_status (*accept)(void *self, uint64_t listener, uint64_t *connection);
 	// The connection may fail later: CHOIR_PEER_LOST in send and receive. CHOIR_NOT_FOUND: no
 	// process listens there, or the host is unknown.

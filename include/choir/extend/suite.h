@@ -42,12 +42,12 @@ typedef struct {
 
 	// A device such as "cuda:0", whose kind's kernels are checked. For each operation of
 	// kernel_table.h and each dtype, results on random inputs are compared with those of the CPU's
-	// plain kernel, exactly or up to rounding (f32 with the plain kernel for f64). Two equal calls
+	// plain kernel (for f32 the plain kernel of f64), exactly or up to rounding. Two equal calls
 	// give the same bits.
 	const char *kernels;
-	// Only kernels of a table of this name. NULL: those that Choir chooses for each call.
+	// Checks only kernels of a table of this name. NULL: those that Choir chooses for each call.
 	const char *kernel_name;
-	// Only kernels of this operation. NULL: all.
+	// Checks only this operation. NULL: all.
 	const char *operation;
 
 	// A table of cross-device operations, registered or not. The suite compares sums with those of

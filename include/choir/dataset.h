@@ -1,4 +1,4 @@
-// Datasets are streams of elements on the host, and their transforms (source.h has the sources).
+// A dataset is a stream of elements on the host. This header has transforms, source.h has sources.
 // An element has one component for each named column. Before choir_dataset_batch an element is one
 // example, after it a batch. A constructor reads only headers of files, unless its comment says
 // otherwise.

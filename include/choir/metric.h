@@ -62,7 +62,7 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 //   label is a class.
 // - Errors and R2 take targets and predictions of one shape.
 // - Precision, recall, F1, AUC, and positives or negatives take scores of any shape, and labels of
-//   the same shape. Scores are compared with threshold in their dtype; a NAN counts as above.
+//   the same shape. Scores are compared with threshold in their dtype; NAN counts as above it.
 //
 // Tensors other than integer labels may have any dtype that can be cast. In a replica of the
 // metric's strategy, the tensors belong to the replica's frame, and the tape does not record this

@@ -23,8 +23,8 @@ typedef struct {
 	// Names of devices, separated by commas, at most 16. NULL: all GPUs; without GPUs, one CPU
 	// device for each core.
 	const char *devices;
-	// A file with the job's key (`choir key`). Only its owner may be able to read it. TCP needs a
-	// key. NULL: the environment variable CHOIR_KEY_FILE, if set.
+	// A file with the job's key (`choir key`). Only its owner may have read permission. TCP needs
+	// a key. NULL: the environment variable CHOIR_KEY_FILE, if set.
 	const char *key_file;
 	int cores; // threads for each stream of a device; 0: 1
 	// bytes of each device for the program; 0: all; CPU devices share the host's memory

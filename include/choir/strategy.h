@@ -186,7 +186,7 @@ choir_strategy *choir_default_strategy(void);
 // that the thread has set, else the default strategy. NULL: the default strategy cannot be made.
 choir_strategy *choir_strategy_current(void);
 
-// Whether the current strategy is not the default one.
+// False if the current strategy is the default strategy.
 bool choir_has_strategy(void);
 
 // Whether this thread is in a scope, a merge call or an update. Outside of all contexts: whether

@@ -3,8 +3,9 @@
 // and TCP sockets.
 //
 // A connection is a stream in both directions, in order. If a byte is lost, the connection ends,
-// and later calls report this; bytes are never sent again over another one. Both ends prove that
-// they have the job's key before the first byte arrives. A peer without this proof gets no byte.
+// and later calls report this; bytes are never sent again over another connection. Both ends prove
+// that they have the job's key before the first byte arrives. A peer without this proof gets no
+// byte.
 //
 // Only the slot wait may block. A slot that cannot continue at the moment succeeds with 0 bytes,
 // or with connection 0. After a connection has failed, all later calls on it fail, until the

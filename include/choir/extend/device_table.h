@@ -32,7 +32,7 @@ typedef struct choir_device_table {
 	choir_status (*open)(void *self, int index);
 	void (*close)(void *self);
 	// (any) Sets the fields for cores and memory of *info. Choir has set kind and index, and the
-	// others to zero.
+	// other fields to zero.
 	void (*describe)(const void *self, choir_device_info *info);
 	// (any) Sets *memory to memory that is aligned to 64 bytes and not initialised.
 	// CHOIR_NO_MEMORY needs no text.

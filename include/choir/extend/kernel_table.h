@@ -1,7 +1,8 @@
 // The kernel table. A kernel computes one operation, for one kind of device and one dtype. Before
 // a call, Choir checks shapes and dtypes, and sets out's shape. Inputs and out have the kernel's
 // dtype unless the comment says otherwise. Tensors are packed and row-major, on a device of the
-// kind, and not empty.
+// kind, and not empty. Each entry below has an operation's name, its inputs in order, and out. The
+// struct after it has the attributes.
 //
 // Choir takes the kernel with the highest score; of equal scores, the kernel that was registered
 // first. Built-in kernels are registered last.

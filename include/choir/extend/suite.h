@@ -71,8 +71,8 @@ typedef struct {
 	// Lists of devices, which end with NULL; the programs run on each. NULL: "cpu:0" and
 	// "cpu:0,cpu:1".
 	const char *const *devices;
-	// The mirrored strategy's device, of the kind of .devices, because kinds round differently.
-	// NULL: "cpu:0".
+	// The mirrored strategy's device. It has the kind of .devices, because kinds round
+	// differently. NULL: "cpu:0".
 	const char *model;
 
 	// A table of transports, registered or not. For each check, two workers open the transport,

@@ -92,7 +92,7 @@ choir_dataset *choir_strategy_make_memory_dataset(
 // The argument of a choir_dataset_fn.
 typedef struct choir_input_context {
 	size_t size;
-	int input_pipelines; // workers; under PER_REPLICA, replicas
+	int input_pipelines; // number of workers; under PER_REPLICA, of replicas
 	int input_pipeline; // from 0
 	int replicas_in_sync; // of the job
 } choir_input_context;

@@ -314,9 +314,9 @@ typedef struct {
 //
 // Reading an example decodes its file, so a shuffle needs no buffer.
 //
-// Each class has images. CHOIR_CORRUPT: an image that cannot be decoded. CHOIR_UNSUPPORTED: a
-// build without libpng or libjpeg (choir_has_feature("png"), "jpeg"); more than 134,217,728
-// pixels; a file of more than 256 MiB.
+// Each class has at least one image. CHOIR_CORRUPT: an image that cannot be decoded.
+// CHOIR_UNSUPPORTED: a build without libpng or libjpeg (choir_has_feature("png"), "jpeg"); more
+// than 134,217,728 pixels; a file of more than 256 MiB.
 choir_dataset *choir_image_directory_dataset_new(
 		const char *directory, const choir_image_directory_options *o);
 // The path of the i-th example's file, or NULL.

@@ -62,8 +62,8 @@ choir_tensor *choir_value_local(choir_value *v, int index);
 choir_values *choir_values_new(choir_strategy *s);
 void choir_values_free(choir_values *set);
 
-// Frees the set's leaves, values and tensors, and forgets its frame's failure. The memory stays
-// for the next filling.
+// Frees the set's leaves, values and tensors, and forgets its frame's failure. Choir keeps the
+// memory for the next filling.
 void choir_values_clear(choir_values *set);
 
 // The set's frame, on cpu:0, for tensors that become leaves. choir_values_clear clears it.

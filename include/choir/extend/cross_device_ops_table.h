@@ -41,7 +41,7 @@ typedef struct {
 	const choir_partial_sum *partial_sums; // in ascending order
 	void *stream; // of the device; its tasks compute the partial sums and use the result
 	// On the member's device. NULL: this member wants no result. Members with host memory may pass
-	// the same memory, which is written once. It overlaps no partial sum.
+	// the same memory, which is written once. It does not overlap a partial sum.
 	void *result;
 	// Called after elements first to first + count - 1 of the result are final, on any thread that
 	// is inside wait; may be NULL. If members share a result, only one of their functions is

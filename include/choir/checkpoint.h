@@ -1,5 +1,5 @@
 // Checkpoints: a strategy's whole state in a directory. With the same program, data and number of
-// replicas, a restored training gives the bits of a training that never stopped, even on other
+// replicas, a restored training gives the bits of an uninterrupted training, even on other
 // devices, workers and strategies. With another number of replicas, ON_READ components get shares
 // of the aggregate (weights.h). Calls that take a strategy are made in cross-replica context.
 //

@@ -91,10 +91,10 @@ const char *choir_cluster_transport(const choir_cluster *c);
 
 // Waits until all workers have made this call.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
-// Copies data, a block of this size, from the worker from to all workers.
+// Copies data, a block of this number of bytes, from the worker from to all workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
-// Copies own, a block of this size, from each worker into the block all, in the order of workers.
+// Copies own, a block of this number of bytes, from each worker into all, in the order of workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 

@@ -87,8 +87,9 @@ typedef struct {
 // ow, out]:
 //     y[i, r, s, o] = sum over p, q, c of
 //         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
-// with top rows and left columns of zeros before x. groups divides the channels of x and of y into
-// equal groups. A channel o of group g uses only the channels c of group g. bias is not CHOIR_ON.
+// with zeros outside of x: top rows and left columns before it. groups divides the channels of x
+// and of y into equal groups. A channel o of group g uses only the channels c of group g. bias is
+// not CHOIR_ON.
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // For sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. The convolution is
 // causal if pad_before[0] is (k - 1) dilation.

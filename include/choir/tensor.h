@@ -1,7 +1,7 @@
 // Tensors and the frames that own them. A frame is the memory of one context on one device, for
 // example of one call of a replica. A tensor has one dtype and rank 0 to 8. Its elements are
-// packed and row-major, and never change. A tensor lives until its frame is cleared. The operands
-// of a call are in one frame; choir_copy copies a tensor to another frame.
+// packed and row-major, and never change. A tensor lives until its frame is cleared. Operands are
+// in one frame; choir_copy copies a tensor to another frame.
 //
 // Work may still be queued on the frame's device when a call returns. A call that "waits" returns
 // when the tensor is final, and reports the failure of queued work.
@@ -94,7 +94,7 @@ choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape,
 
 // Makes a plain number: a scalar that takes the dtype of the first operand that is not a plain
 // number, else f64. CHOIR_INVALID: that dtype cannot hold value, such as 0.5 or 300 in u8. For a
-// source of gradients (tape.h), use choir_fill instead. Reductions have a rule for plain numbers
+// source of gradients (tape.h), use choir_fill. Reductions have a rule for plain numbers
 // (docs/rules.md, section 8).
 choir_tensor *choir_number(choir_frame *f, double value);
 

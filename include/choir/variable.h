@@ -181,7 +181,8 @@ choir_variable *choir_tensor_variable(const choir_tensor *t);
 //   updated variable nor colocated with it.
 // - In other contexts, and in the default replica outside of runs, all copies or components are
 //   written before the call returns. If v is ON_READ with SUM, each component gets an equal share.
-//   CHOIR_INVALID: v is ON_READ, and the call adds or subtracts, or v has no aggregation.
+//   CHOIR_INVALID: v is ON_READ and has no aggregation; v is ON_READ, and the call adds or
+//   subtracts.
 //
 // CHOIR_INVALID also: the aggregation is SUM, and several replicas pass the same plain number
 // other than 0. CHOIR_STATE: v belongs to another strategy; the thread is not in the context of
@@ -211,7 +212,7 @@ typedef enum {
 // order of i. An index may occur twice. indices is a vector of i32 or i64. values has v's dtype
 // and a row for each index, or is a plain number. The context of their frame decides what is
 // written, as for choir_variable_assign. A merge call writes the rows of replica 0, then of
-// replica 1, and so on. Replicas may write different numbers of rows.
+// replica 1, and so on. The numbers of rows may differ.
 //
 // The call waits for indices, and finds all errors before it writes. CHOIR_UNSUPPORTED: v is
 // ON_READ; the change is MIN, MAX or UPDATE and v's aggregation is SUM or MEAN (except in an

@@ -19,7 +19,8 @@ static const option options[] = {
 		.help = "address to listen at: HOST:PORT or unix:PATH; with port 0\n"
 				"the system chooses a port (127.0.0.1:0)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &devices,
-		.help = "devices to offer, for example cpu:0,cpu:1 (all)" },
+		.help = "devices to offer, for example cpu:0,cpu:1 (all GPUs, else\n"
+				"one CPU device for each core)" },
 	{ .name = "--key", .value = "FILE", .kind = OPTION_TEXT, .to = &key,
 		.help = "the job's key, see choir key (CHOIR_KEY_FILE)" },
 	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &cores, .min = 1, .max = 1024,

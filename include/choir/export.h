@@ -28,8 +28,8 @@
 // The version of all tables of choir/extend.h. Another version is CHOIR_INVALID.
 #define CHOIR_TABLE_VERSION 1
 
-// Special values of options in which 0 means the default. A field accepts only special values that
-// its comment names.
+// Special values of options in which 0 means the default. A field's comment names the special
+// values that the field accepts.
 enum {
 	CHOIR_ZERO = -1, // the number 0
 	CHOIR_FOREVER = -1, // no time limit; endless repetition
@@ -45,15 +45,16 @@ typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 // CHOIR_OPTIONS(choir_strategy_options, .replicas = 4, .seed = 7) is a pointer to const options
 // with their size set and all other fields 0. The macro takes 1 to 32 fields.
 //
-// Lifetime: in C until the end of the enclosing block, in C++ of the full expression. So in C++
-// write CHOIR_OPTIONS inside the call that takes it. Do not nest it in another CHOIR_OPTIONS,
-// because the inner one ends first. For a longer life, declare a variable and set its size:
+// In C the struct lives until the end of the enclosing block, in C++ until the end of the full
+// expression. So in C++ write CHOIR_OPTIONS inside the call that takes it. Do not nest it in
+// another CHOIR_OPTIONS, because the inner one ends first. For a longer life, declare a variable
+// and set its size:
 //     choir_schedule drops = { .size = sizeof(drops), .kind = CHOIR_SCHEDULE_STEP, .steps = 100 };
 #ifndef __cplusplus
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })
 #else
-// C++17 has no designated initializers: ".field = value" becomes an assignment to an object that
-// converts to the pointer.
+// C++17 has no designated initializers. So ".field = value" becomes an assignment to a field of a
+// temporary object, which converts to a pointer to its options.
 template <class T> struct choir_options_of {
 	T value{};
 	template <class F> explicit choir_options_of(F fill)

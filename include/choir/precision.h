@@ -37,12 +37,13 @@ choir_precision choir_frame_precision(const choir_frame *f);
 
 // How an operation treats operands of f32 and of 16 bits.
 typedef enum {
-	// Runs in 16 bits: f32 operands are rounded; a variable is rounded once after each update.
+	// Runs in 16 bits: f32 operands are rounded. A variable stays f32; after each update it is
+	// rounded once into a 16-bit copy.
 	CHOIR_PRECISION_ALLOW,
 	CHOIR_PRECISION_KEEP, // runs in f32: operands of 16 bits are widened
 	// Runs in f32 if an operand is f32, or if one is f16 and another bf16. Otherwise runs in 16
-	// bits. Variables and plain numbers do not count: if another operand has 16 bits, they are
-	// rounded.
+	// bits. This rule ignores variables and plain numbers. They are rounded if another operand has
+	// 16 bits.
 	CHOIR_PRECISION_PROMOTE
 } choir_precision_rule;
 

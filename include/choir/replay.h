@@ -27,8 +27,9 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(choir_strategy *s, int 
 typedef void choir_gradient_fn(
 		choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user);
 
-// Calls fn with every gradient that a replica adds to an optimizer, before its use, on the
-// replicas' threads at the same time. NULL removes the hook.
+// Calls fn with every gradient that a replica adds to an optimizer, before the optimizer uses the
+// gradient. The calls come from the replicas' threads, possibly several at the same time. NULL
+// removes the hook.
 CHOIR_MUST_CHECK choir_status choir_strategy_set_gradient_hook(
 		choir_strategy *s, choir_gradient_fn *fn, void *user);
 

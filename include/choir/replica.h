@@ -77,9 +77,9 @@ choir_status choir_replica_return(choir_replica *r, const char *name, choir_tens
 choir_status choir_replica_set_arg(choir_replica *r, const char *name, choir_tensor *value);
 
 // In all replicas. After the last replica has arrived and all requested updates are done, fn runs
-// once, on the last replica's thread and with its user. Arguments are merged by name
-// (choir_cross_arg). If fn fails, the run fails: the call returns fn's failure in the last
-// replica, and CHOIR_CANCELLED in the others.
+// once, on the last replica's thread, with the pointer user of the last replica. Arguments are
+// merged by name (choir_cross_arg). If fn fails, the run fails: the call returns fn's failure in
+// the last replica, and CHOIR_CANCELLED in the others.
 CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 		choir_replica *r, choir_merge_fn *fn, void *user);
 
@@ -98,9 +98,9 @@ choir_tensor *choir_replica_result(choir_replica *r, const char *name);
 // CHOIR_STATE also: only some tensors have a count.
 choir_tensor *choir_replica_all_reduce(choir_replica *r, choir_reduce_op op, choir_tensor *t);
 
-// In all replicas. Gives the bits of n calls of choir_replica_all_reduce, for any mixture of
-// dtypes and shapes. out may be in. Tensors of at most 64 KiB, and their gradients, travel in one
-// pack for each dtype. After a failure out[] is unchanged.
+// In all replicas. The results have the same bits as n calls of choir_replica_all_reduce. Dtypes
+// and shapes may differ. The arrays in and out may be the same. Tensors of at most 64 KiB, and
+// their gradients, travel in one pack for each dtype. After a failure out[] is unchanged.
 CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op,
 		size_t n, choir_tensor *const in[], choir_tensor *out[]);
 
@@ -115,8 +115,9 @@ choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int rep
 
 // Means over the global batch
 
-// The number of this replica's examples: the rows from choir_values_split or a distributed
-// dataset, else those of the first choir_values_set_local leaf that has rows. 0 also if unknown.
+// The number of this replica's examples. If the arguments come from choir_values_split or a
+// distributed dataset, it is the number of their rows. Otherwise it is the number of rows of the
+// first leaf that choir_values_set_local has set and that has rows. 0 also if unknown.
 int64_t choir_replica_examples(const choir_replica *r);
 
 // The number of examples of all replicas together. 0 if any replica's number is unknown.
@@ -124,8 +125,8 @@ int64_t choir_replica_global_examples(const choir_replica *r);
 
 // Averages losses, [n, ...] of f32 or f64, over the global batch (TensorFlow's
 // compute_average_loss). Gives a scalar: the sum of this replica's losses, divided by the number
-// of examples in the global batch. The SUM of these scalars over replicas is the batch's mean, and
-// the SUM of their gradients its gradient.
+// of examples in the global batch. The SUM of these scalars over replicas is the mean over the
+// global batch. The SUM of their gradients is the gradient of this mean.
 //
 // If the number of examples is unknown, every replica is taken to have n. An empty global batch
 // gives 0.

@@ -1,6 +1,6 @@
 // The tables of connections run one suite: the simulation, Unix sockets, TCP with and without
 // encryption. Peers without the key get no byte.
-#include "net/connections.h"
+#include "net/net_loader.h"
 
 #include "net/net_sim.h"
 #include "net/suite.h"

@@ -1,5 +1,5 @@
 // Heartbeats and silence.
-#include "net/liveness.h"
+#include "net/heartbeat.h"
 
 void chi_liveness_begin(chi_liveness *l, double every, double lost_after, double now)
 {

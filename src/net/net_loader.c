@@ -1,5 +1,5 @@
 // Finds libchoir-net, and opens tables.
-#include "net/connections.h"
+#include "net/net_loader.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -1,7 +1,7 @@
 // How members of a group meet for a collective. The last one to join queues the work on streams of
 // the table, behind events of the members' streams. Then a member's stream waits for the results,
 // or the host if the collective is not in stream order.
-#include "cross.h"
+#include "collective.h"
 
 #include <chrono>
 #include <cstring>

@@ -1,6 +1,6 @@
 // Pools over windows. A thread for each element of the result, also of a gradient: it adds what
 // the windows around its element give, by the windows' rows and then columns.
-#include "numbers.h"
+#include "device_math.h"
 
 namespace choir_cuda
 {

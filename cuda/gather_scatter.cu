@@ -2,8 +2,8 @@
 // column goes through the indices in their order, so an index that occurs twice is applied twice,
 // always in the same order. The gradient adds in the same order, along chains of equal indices. An
 // index outside of the rows gathers zeros and updates nothing.
-#include "block.h"
-#include "numbers.h"
+#include "block_reduce.h"
+#include "device_math.h"
 
 namespace choir_cuda
 {

@@ -1,8 +1,8 @@
 // Products of matrices by cuBLASLt, or by a slow kernel of our own if cuBLASLt is missing.
 // cuBLASLt sees a row-major matrix as its transpose, so it gets the operands exchanged.
 #include "library.h"
-#include "numbers.h"
-#include "product.h"
+#include "device_math.h"
+#include "matmul.h"
 
 namespace choir_cuda
 {

@@ -150,7 +150,7 @@ choir_status copy(void *state, void *to, const void *from, size_t bytes);
 choir_status queue_host_kernel(
 		const choir_kernel_call *call, const choir_cuda_host_kernel *kernel);
 
-// cross.cu, nccl.cu
+// collective.cu, nccl.cu
 extern const choir_cross_device_ops_table cross_table, nccl_table;
 
 // A kernel for one operation and several dtypes (1 << CHOIR_F32 and so on).

@@ -69,7 +69,7 @@ struct sum_plan {
 	bool nobody; // wants the sum; member 0 makes it in scratch memory
 };
 
-// cross.cu. find_members: false if a member is no GPU, or there are too many.
+// collective.cu. find_members: false if a member is no GPU, or there are too many.
 bool find_members(const choir_group *group, device *d[MAX_MEMBERS]);
 choir_status open_cross(
 		void *self, const choir_group *group, queue_fn *queue_sum, queue_fn *queue_broadcast);

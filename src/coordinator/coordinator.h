@@ -3,7 +3,7 @@
 
 #include "coordinator/dispatch.h"
 #include "coordinator/job_model.h"
-#include "coordinator/post.h"
+#include "coordinator/network_thread.h"
 #include "coordinator/task.h"
 #include "strategy/remote.h"
 

@@ -3,7 +3,7 @@
 
 #include "coordinator/dial.h"
 #include "coordinator/job_model_state.h"
-#include "coordinator/server.h"
+#include "coordinator/ps_requests.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

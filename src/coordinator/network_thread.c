@@ -1,5 +1,5 @@
 // The thread that sends and receives.
-#include "coordinator/post.h"
+#include "coordinator/network_thread.h"
 
 #include "base/alloc.h"
 

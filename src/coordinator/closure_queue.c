@@ -1,5 +1,5 @@
-// The queue of closures and the workers that have some.
-#include "coordinator/closures.h"
+// The queue of closures, and the closures that each worker has.
+#include "coordinator/closure_queue.h"
 
 #include "base/alloc.h"
 

@@ -1,12 +1,12 @@
-// The commands of a stream. Nothing in a command is trusted: each address and size is compared
-// with the memory of the program, and each kernel's tensors with their sizes.
-#include "serve/served_command.h"
+// Runs the commands of a stream. Nothing in a command is trusted: each address and size is
+// compared with the memory of the program, and each kernel's tensors with their sizes.
+#include "serve/stream_command.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "op/kernel/kernel.h"
 #include "op/kernel/remote_kernels.h"
-#include "serve/served_transfer.h"
+#include "serve/peer_transfer.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "coordinator/large_message.h"
-#include "coordinator/marks.h"
+#include "coordinator/exactly_once.h"
 #include "coordinator/protocol.h"
 
 typedef struct {

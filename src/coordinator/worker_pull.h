@@ -3,7 +3,7 @@
 #pragma once
 
 #include "coordinator/job_model.h"
-#include "coordinator/post.h"
+#include "coordinator/network_thread.h"
 #include "coordinator/protocol.h"
 #include "coordinator/task.h"
 

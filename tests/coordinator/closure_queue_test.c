@@ -1,6 +1,6 @@
 // The queue of closures, and the marks of servers against a plain model.
-#include "coordinator/closures.h"
-#include "coordinator/marks.h"
+#include "coordinator/closure_queue.h"
+#include "coordinator/exactly_once.h"
 
 #include "test.h"
 

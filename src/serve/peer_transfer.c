@@ -1,6 +1,6 @@
-// Requests to other servers: the thread of a stream sends them and waits for the answers. So data
-// go from server to server.
-#include "serve/served_transfer.h"
+// Transfers to and from other servers: the thread of a stream sends requests and waits for the
+// answers. So data go from server to server.
+#include "serve/peer_transfer.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -1,6 +1,6 @@
-// Changes of a closure are sent when they are made. Large ones stay in this process's memory,
-// where servers on this host read them.
-#include "coordinator/worker_changes.h"
+// A worker pushes gradients and assignments to the servers when they are made. Large ones stay in
+// this process's memory, where servers on this host read them.
+#include "coordinator/worker_push.h"
 
 #include "base/clock.h"
 

@@ -1,8 +1,8 @@
-// Other servers of a program: their connections, and their requests, which the thread of the
+// Connections to the other servers of a program, and their requests, which the thread of the
 // network answers at once, except waits for streams.
-#include "serve/served_others.h"
+#include "serve/peer_requests.h"
 
-#include "serve/served_transfer.h"
+#include "serve/peer_transfer.h"
 
 #include "base/alloc.h"
 

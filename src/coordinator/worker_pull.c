@@ -1,6 +1,6 @@
-// Values from the servers: variables that were read whole come at the beginning of a run, and rows
-// when they are first read.
-#include "coordinator/worker_values.h"
+// A worker pulls values from the servers: variables that were read whole at the beginning of a
+// run, and rows when they are first read.
+#include "coordinator/worker_pull.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

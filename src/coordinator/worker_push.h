@@ -1,7 +1,7 @@
 // How a worker changes variables on the servers.
 #pragma once
 
-#include "coordinator/worker_values.h"
+#include "coordinator/worker_pull.h"
 
 // Of chi_remote (strategy/remote.h).
 choir_status chi_worker_push(void *worker, void *optimizer, size_t n, choir_variable *const v[],

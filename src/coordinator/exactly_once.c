@@ -1,6 +1,7 @@
-// Marks in a hash table by closure. The marks of a closure follow each other from its hash on, so
-// forgetting a closure looks at one run of entries (Knuth, volume 3, 6.4, algorithm R).
-#include "coordinator/marks.h"
+// Marks of changes in a hash table by closure. The marks of a closure follow each other from its
+// hash on, so forgetting a closure looks at one run of entries (Knuth, volume 3, 6.4, algorithm
+// R).
+#include "coordinator/exactly_once.h"
 
 #include "base/alloc.h"
 #include "base/hash.h"

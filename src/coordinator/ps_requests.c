@@ -1,5 +1,5 @@
-// Changes with marks, fences, values by version.
-#include "coordinator/server.h"
+// Requests of workers and the coordinator: changes with marks, fences, values by version.
+#include "coordinator/ps_requests.h"
 
 #include "base/alloc.h"
 #include "base/log.h"

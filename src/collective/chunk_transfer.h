@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/lock.h"
-#include "collective/rendezvous.h"
+#include "collective/chunked_algorithm.h"
 #include "collective/tree.h"
 
 // The lock is held while something is queued.

@@ -1,7 +1,7 @@
 // The host never waits while it holds a lock. Chunks have streams of their own, because only a
 // member's thread may use the member's. In stream order each member's stream waits for all chunk
 // streams.
-#include "collective/chunk.h"
+#include "collective/chunk_transfer.h"
 
 #include "base/alloc.h"
 #include "base/status.h"

@@ -1,4 +1,4 @@
-// The call's position in the program is part of the key.
+// Tensors of one number, and random ones. The call's position in the program is part of the key.
 #include "base/hash.h"
 #include "op/op.h"
 

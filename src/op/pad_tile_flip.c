@@ -1,4 +1,4 @@
-// Flip, pad, tile and one-hot, mostly made of other operations.
+// Pad, tile and flip, mostly made of other operations.
 #include "base/options.h"
 #include "base/size.h"
 #include "op/op.h"
@@ -131,23 +131,4 @@ choir_tensor *choir_tile(choir_tensor *x, const int64_t repeats[])
 	for (int i = 0, rank = x->shape.rank; x && i < rank; i++)
 		x = tile_axis(x, i, repeats[i]);
 	return x;
-}
-
-choir_tensor *choir_one_hot(choir_tensor *indices, int64_t depth, choir_dtype dtype)
-{
-	if (!indices)
-		return chi_frame_null_argument(NULL, "one_hot");
-	choir_shape column = indices->shape;
-	const bool integer = indices->dtype == CHOIR_U8 || indices->dtype == CHOIR_I32 ||
-			indices->dtype == CHOIR_I64;
-	if (!integer || depth < 0 || column.rank == CHOIR_MAX_RANK)
-		return chi_frame_fail_null(indices->frame, CHOIR_INVALID,
-				"one_hot: indices of %s and rank %d, depth %" PRId64 "; integers, a rank below %d "
-				"and a depth of 0 or more are needed",
-				choir_dtype_name(indices->dtype), column.rank, depth, CHOIR_MAX_RANK);
-	column.dim[column.rank++] = 1;
-	choir_tensor *rows = choir_cast(indices, CHOIR_I64);
-	choir_tensor *hits = choir_equal(
-			rows ? choir_reshape(rows, column) : NULL, chi_count_up(indices->frame, depth));
-	return hits ? choir_cast(hits, dtype) : NULL;
 }

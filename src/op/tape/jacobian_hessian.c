@@ -1,25 +1,6 @@
-// Recorded backward passes, Jacobians, products with Hessians.
+// Jacobians and products with Hessians, by recorded backward passes.
 #include "choir/op.h"
 #include "op/tape/tape.h"
-
-static choir_status keep_recorded(void *user, size_t index, choir_tensor *gradient)
-{
-	choir_tensor **gradients = user;
-	gradients[index] = gradient;
-	return CHOIR_OK;
-}
-
-choir_status choir_tape_gradient_recorded(choir_tape *tape, choir_tensor *y, size_t n,
-		choir_tensor *const sources[], choir_tensor *gradients[])
-{
-	for (size_t i = 0; i < n; i++)
-		gradients[i] = NULL;
-	const choir_status status =
-			chi_tape_backward_recorded(tape, y, n, sources, keep_recorded, gradients);
-	for (size_t i = 0; i < n && status != CHOIR_OK; i++)
-		gradients[i] = NULL;
-	return status;
-}
 
 static choir_shape joined(const choir_shape *y, const choir_shape *x)
 {

@@ -1,4 +1,4 @@
-// A transpose is a flag, so gradients are products, too.
+// Products of matrices, and biases. A transpose is a flag, so gradients are products, too.
 #include "base/size.h"
 #include "op/nn/nn.h"
 #include "op/precision/precision.h"

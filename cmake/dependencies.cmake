@@ -106,7 +106,7 @@ list(REMOVE_DUPLICATES choir_include_directories)
 # Takes the sources out of a list that only serve a library this build is without.
 function(choir_leave_out list)
 	if(NOT choir_has_ONEDNN)
-		list(FILTER ${list} EXCLUDE REGEX "/op/onednn/(primitive|primitive_cache)\\.c$")
+		list(FILTER ${list} EXCLUDE REGEX "/op/onednn/(onednn_primitive|onednn_cache)\\.c$")
 	endif()
 	if(NOT choir_has_HDF5)
 		list(FILTER ${list} EXCLUDE REGEX "/data/source/hdf5/hdf5_[a-z]+\\.c$")

@@ -1,4 +1,5 @@
-// oneDNN's products and convolutions: made once, run many times, on row-major memory.
+// oneDNN's primitives for products and convolutions: made once, run many times, on row-major
+// memory.
 #pragma once
 
 #include "choir/status.h"

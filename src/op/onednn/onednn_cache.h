@@ -1,7 +1,7 @@
-// One per thread.
+// Cache of primitives, one per thread.
 #pragma once
 
-#include "op/onednn/primitive.h"
+#include "op/onednn/onednn_primitive.h"
 
 // Valid until this thread's next call. CHOIR_UNSUPPORTED: without a message.
 choir_status chi_dnn_find(const chi_dnn_problem *problem, chi_dnn **out);

@@ -1,8 +1,5 @@
-// Bytes, where the dtype does not matter.
+// Slices, concatenation, flip and transposition move bytes, where the dtype does not matter.
 #include "op/plain/plain.h"
-
-#include "base/atomic.h"
-#include "base/thresholds.h"
 
 #include <string.h>
 
@@ -127,55 +124,6 @@ static choir_status run_transpose(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-static choir_status check_indices(const choir_buffer *indices, int64_t rows)
-{
-	const int64_t n = chi_elements(indices);
-	for (int64_t i = 0; i < n; i++) {
-		const int64_t row = chi_index_at(indices, i);
-		if (row < 0 || row >= rows)
-			return choir_fail(CHOIR_INVALID,
-					"index %lld at position %lld is not a row; rows are 0 to %lld",
-					(long long) row, (long long) i, (long long) rows - 1);
-	}
-	return CHOIR_OK;
-}
-
-// A large table's next rows are not cached.
-static void fetch_row(const char *row, size_t bytes)
-{
-	for (size_t i = 0; i < bytes && i < CHI_FETCHED_ROW_BYTES; i += CHI_LINE)
-		__builtin_prefetch(row + i);
-}
-
-static choir_status run_gather(const choir_kernel_call *call)
-{
-	const choir_buffer *x = &call->in[0], *indices = &call->in[1];
-	const int64_t rows = x->shape.dim[0], row = chi_elements(x) / rows, n = chi_elements(indices);
-	const size_t bytes = (size_t) row * chi_dtype_size(x->dtype);
-	char *to = call->out->data;
-	CHOIR_TRY(check_indices(indices, rows));
-	for (int64_t i = 0; i < n; i++, to += bytes) {
-		if (i + CHI_FETCHED_ROWS < n)
-			fetch_row(chi_element(x, chi_index_at(indices, i + CHI_FETCHED_ROWS) * row), bytes);
-		memcpy(to, chi_element(x, chi_index_at(indices, i) * row), bytes);
-	}
-	return CHOIR_OK;
-}
-
-static choir_status run_gather_gradient(const choir_kernel_call *call)
-{
-	const choir_buffer *dy = &call->in[0], *indices = &call->in[1];
-	const chi_number_loops *loops = chi_loops_best()->number[dy->dtype];
-	const int64_t n = chi_elements(indices), row = chi_elements(dy) / n;
-	CHOIR_TRY(check_indices(indices, call->out->shape.dim[0]));
-	memset(call->out->data, 0, (size_t) chi_elements(call->out) * chi_dtype_size(dy->dtype));
-	for (int64_t i = 0; i < n; i++) {
-		void *to = chi_element(call->out, chi_index_at(indices, i) * row);
-		loops->binary(CHI_ADD, to, to, chi_element(dy, i * row), row, false, false);
-	}
-	return CHOIR_OK;
-}
-
 static const chi_kernel_spec specs[] = {
 	{ "slice", CHI_ALL, sizeof(choir_slice_attributes), run_slice, NULL, NULL, NULL },
 	{ "slice_gradient", CHI_REAL, sizeof(choir_slice_attributes), run_slice_gradient, NULL, NULL,
@@ -183,7 +131,5 @@ static const chi_kernel_spec specs[] = {
 	{ "concat", CHI_ALL, sizeof(choir_slice_attributes), run_concat, NULL, NULL, NULL },
 	{ "flip", CHI_ALL, sizeof(choir_flip_attributes), run_flip, NULL, NULL, NULL },
 	{ "transpose", CHI_ALL, sizeof(choir_transpose_attributes), run_transpose, NULL, NULL, NULL },
-	{ "gather", CHI_ALL, 0, run_gather, NULL, NULL, NULL },
-	{ "gather_gradient", CHI_REAL, 0, run_gather_gradient, NULL, NULL, NULL },
 };
-const chi_kernel_list chi_plain_move = { specs, sizeof specs / sizeof specs[0] };
+const chi_kernel_list chi_plain_slice_transpose = { specs, sizeof specs / sizeof specs[0] };

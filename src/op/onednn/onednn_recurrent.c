@@ -1,12 +1,12 @@
 // LSTM and GRU in bf16 (extend/kernel_table.h). The products of states and weights, and those of
 // their gradients, have operands of bf16 and sums of f32. Gates, cells and states stay f32 from
 // one time step to the next. Rows of the result are rounded once, and products use these states.
-#include "op/onednn/recurrent_bf16.h"
+#include "op/onednn/onednn_recurrent.h"
 
 #ifdef CHI_HAS_ONEDNN
 #include "op/kernel/parallel.h"
-#include "op/onednn/onednn.h"
-#include "op/onednn/primitive_cache.h"
+#include "op/onednn/onednn_kernels.h"
+#include "op/onednn/onednn_cache.h"
 #include "op/plain/loops.h"
 #include "op/plain/plain.h"
 

@@ -1,12 +1,12 @@
 // The only file that includes oneDNN's headers, version 2 or 3. Primitives use the caller's
 // scratchpad, since threads would share the library's, and one thread.
-#include "op/onednn/primitive.h"
+#include "op/onednn/onednn_primitive.h"
 
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/instruction_set.h"
 #include "base/lock.h"
-#include "op/onednn/onednn.h"
+#include "op/onednn/onednn_kernels.h"
 #include "trace/trace.h"
 
 #include <oneapi/dnnl/dnnl.h>

@@ -1,5 +1,5 @@
 // The least recently used primitive is dropped.
-#include "op/onednn/primitive_cache.h"
+#include "op/onednn/onednn_cache.h"
 
 #include "base/alloc.h"
 #include "base/thread_local.h"

@@ -1,14 +1,14 @@
 // oneDNN's kernels for f32, and for bf16 if the processor multiplies it. Unsupported problems
 // score 0.
-#include "op/onednn/onednn.h"
+#include "op/onednn/onednn_kernels.h"
 
 #ifdef CHI_HAS_ONEDNN
 #include "base/atomic.h"
 #include "base/status.h"
 #include "base/team.h"
 #include "base/thresholds.h"
-#include "op/onednn/primitive_cache.h"
-#include "op/onednn/recurrent_bf16.h"
+#include "op/onednn/onednn_cache.h"
+#include "op/onednn/onednn_recurrent.h"
 #include "op/plain/attention_kernel.h"
 #include "op/plain/gemm.h"
 #include "op/plain/recurrent_kernel.h"

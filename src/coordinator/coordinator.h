@@ -5,7 +5,7 @@
 #include "coordinator/job_model.h"
 #include "coordinator/network_thread.h"
 #include "coordinator/task.h"
-#include "strategy/remote.h"
+#include "strategy/remote_variables.h"
 
 // A call of a function on each worker, which the thread makes.
 typedef struct {

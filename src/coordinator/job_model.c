@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "coordinator/protocol.h"
 #include "strategy/cross/cross.h"
-#include "value/sharded_variable.h"
+#include "value/shards.h"
 
 #include <string.h>
 

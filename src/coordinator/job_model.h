@@ -4,7 +4,7 @@
 #pragma once
 
 #include "coordinator/large_message.h"
-#include "strategy/remote.h"
+#include "strategy/remote_variables.h"
 #include "train/optimizer/optimizer.h"
 
 typedef struct {

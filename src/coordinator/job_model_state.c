@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "coordinator/values_message.h"
 #include "strategy/state_dict.h"
-#include "value/sharded_variable.h"
+#include "value/shards.h"
 
 #include <string.h>
 

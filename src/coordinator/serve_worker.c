@@ -8,7 +8,7 @@
 #include "coordinator/worker_push.h"
 #include "coordinator/worker_pull.h"
 #include "strategy/context.h"
-#include "strategy/remote.h"
+#include "strategy/remote_variables.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -87,6 +87,6 @@ struct chi_remote_worker {
 
 // With the lock: fails if a connection is lost.
 choir_status chi_worker_check(chi_remote_worker *w);
-// Of chi_remote (strategy/remote.h).
+// Of chi_remote (strategy/remote_variables.h).
 choir_status chi_worker_refresh(void *worker);
 choir_status chi_worker_fetch(void *worker, choir_variable *v, int64_t n, const int64_t row[]);

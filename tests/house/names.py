@@ -39,14 +39,14 @@ WRITABLE = {
     "cross_device_ops.c": {"registry registered": "the registered cross-device operations"},
     "recursive_lock.c": {"self": "its address says which thread this is"},
     "lock.c": {"held held_count": "the locks this thread holds, in debug builds"},
-    "kinds.c": {"registry registered": "the registered strategies",
-                "the_default default_lock": "the default strategy, made at its first use"},
     "transport.c": {"registry registered": "the registered transports"},
     "process_memory.c": {"refuses": "whether other processes' memory cannot be read, for tests"},
     "health.c": {"chi_health_page own writing": "what this process tells its supervisor"},
     "trace.c": {"sink chi_trace_wanted": "the trace sink", "own_spans": "what each thread records"},
     "context.c": {"top set_strategy called calls": "the context this thread is in"},
-    "strategy.c": {"made": "numbers strategies, so that messages tell two of a kind apart"},
+    "strategy.c": {"made": "numbers strategies, so that messages tell two of a kind apart",
+                   "registry registered": "the registered strategies",
+                   "the_default default_lock": "the default strategy, made at its first use"},
 }
 RUNTIME = re.compile(r"^(__|_init$|_fini$|_edata$|_end$|_ITM|CHOIR_\d)")
 

@@ -3,7 +3,7 @@
 // decides (the kernel "update_gate"), and the host reads the verdict.
 #pragma once
 
-#include "strategy/gradients/pending.h"
+#include "strategy/gradients/pending_update.h"
 
 void chi_update_gate_prepare(chi_pending_update *u);
 choir_status chi_update_gate_square(

@@ -10,7 +10,7 @@
 #include "op/vector.h"
 #include "strategy/cross/cross.h"
 #include "strategy/replica/merge_call.h"
-#include "value/sharded_variable.h"
+#include "value/shards.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "value/sharded_variable.h"
+#include "value/shards.h"
 
 #include <math.h>
 #include <string.h>

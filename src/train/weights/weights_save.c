@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "base/text.h"
-#include "strategy/worker_consistency.h"
+#include "strategy/value_consistency.h"
 #include "strategy/context.h"
 #include "trace/trace.h"
 #include "base/sort.h"

@@ -1,7 +1,7 @@
 // Fused: a chunk is updated as soon as it is summed. Two-pass: all sums are kept first; then any
 // device takes the next chunk of a copy in host memory, and elsewhere the device with the sum.
 // Nothing is written before every device has joined.
-#include "strategy/gradients/execute.h"
+#include "strategy/gradients/execute_update.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -11,9 +11,9 @@
 #include "strategy/gradients/bucket.h"
 #include "strategy/gradients/sparse_gradients.h"
 #include "strategy/gradients/update_gate.h"
-#include "strategy/gradients/wire.h"
-#include "strategy/gradients/write_list.h"
-#include "strategy/remote.h"
+#include "strategy/gradients/wire_precision.h"
+#include "strategy/gradients/optimizer_calls.h"
+#include "strategy/remote_variables.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // The calls of an optimizer's functions, with their spans. Launches on a GPU take longer than an
 // update of a small variable, so updates there are calls for many variables.
-#include "strategy/gradients/write_list.h"
+#include "strategy/gradients/optimizer_calls.h"
 
 #include "trace/trace.h"
 

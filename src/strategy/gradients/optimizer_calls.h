@@ -1,7 +1,7 @@
 // Writes of summed gradients by the optimizer.
 #pragma once
 
-#include "strategy/gradients/pending.h"
+#include "strategy/gradients/pending_update.h"
 
 // Elements of a variable's copy.
 choir_status chi_device_gradient_write(

@@ -3,7 +3,7 @@
 // widened for the optimizer.
 #pragma once
 
-#include "strategy/gradients/pending.h"
+#include "strategy/gradients/pending_update.h"
 
 static inline bool chi_wire_rounds(const chi_device_gradient *g)
 {

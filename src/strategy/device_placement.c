@@ -1,5 +1,5 @@
 // Devices for replicas and variables.
-#include "strategy/layout.h"
+#include "strategy/device_placement.h"
 
 #include "base/alloc.h"
 #include "base/processors.h"

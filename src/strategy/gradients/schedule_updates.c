@@ -2,7 +2,7 @@
 #include "strategy/gradients/gradients.h"
 
 #include "base/clock.h"
-#include "strategy/gradients/execute.h"
+#include "strategy/gradients/execute_update.h"
 
 // CHOIR_NONE: a thread for all.
 typedef enum { NOTHING_TO_DO, AS_FIRST, AS_OTHER } part;

@@ -1,5 +1,5 @@
-// Rounds contributions, and widens sums (wire.h).
-#include "strategy/gradients/wire.h"
+// Rounds contributions, and widens sums (wire_precision.h).
+#include "strategy/gradients/wire_precision.h"
 
 #include "op/op.h"
 

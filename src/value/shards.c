@@ -1,5 +1,5 @@
 // Reads, writes and checks of the parent go to each shard.
-#include "value/sharded_variable.h"
+#include "value/shards.h"
 
 #include "base/alloc.h"
 #include "choir/op.h"

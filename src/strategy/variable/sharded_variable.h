@@ -4,6 +4,8 @@
 #include "strategy/strategy.h"
 
 choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f);
+// Reads of the shards, in the frame's arena.
+choir_tensor **chi_shards_read_each(choir_variable *parent, choir_frame *f);
 
 // Shard i has first[i] .. first[i + 1] - 1, in their original order.
 typedef struct {

@@ -1,5 +1,5 @@
 // An optimizer keeps the memory of its updates, so repeated steps allocate nothing.
-#include "strategy/gradients/pending.h"
+#include "strategy/gradients/pending_update.h"
 
 #include "base/alloc.h"
 #include "base/status.h"

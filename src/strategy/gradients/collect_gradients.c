@@ -7,10 +7,10 @@
 #include "op/op.h"
 #include "strategy/cross/cross.h"
 #include "strategy/cross/sparse_reduce.h"
-#include "strategy/gradients/execute.h"
+#include "strategy/gradients/execute_update.h"
 #include "strategy/gradients/overlap_workers.h"
 #include "strategy/gradients/sparse_gradients.h"
-#include "strategy/gradients/wire.h"
+#include "strategy/gradients/wire_precision.h"
 #include "strategy/replica/replica.h"
 #include "strategy/run/sync_point.h"
 

@@ -1,6 +1,6 @@
 // Compares checksums at some steps and before each save. Different values would otherwise cause no
 // error.
-#include "strategy/worker_consistency.h"
+#include "strategy/value_consistency.h"
 
 #include "base/alloc.h"
 #include "base/crc32c.h"

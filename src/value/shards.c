@@ -1,4 +1,4 @@
-// Reads, writes and checks of the parent go to each shard.
+// Shards of a variable. Reads, writes and checks of the parent go to each shard.
 #include "value/shards.h"
 
 #include "base/alloc.h"

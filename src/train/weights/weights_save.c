@@ -11,7 +11,7 @@
 #include "trace/trace.h"
 #include "base/sort.h"
 #include "choir/op.h"
-#include "train/weights/convention.h"
+#include "train/weights/torch_keras_convention.h"
 #include "train/weights/safetensors.h"
 #include "train/weights/weights.h"
 

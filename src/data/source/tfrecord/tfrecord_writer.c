@@ -6,7 +6,7 @@
 #include "base/record.h"
 #include "data/source/tfrecord/tfrecord.h"
 #include "data/source/compressed_writer.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 
 struct choir_tfrecord_writer {
 	chi_output *output;

@@ -1,4 +1,4 @@
-// Collects instructions, values and constants of a forward pass.
+// Collects the instructions, values and constants of a forward pass.
 #include "train/export_c/export_c.h"
 
 #include "base/alloc.h"

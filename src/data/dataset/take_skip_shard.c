@@ -1,5 +1,5 @@
-// Elements by number. A stream reads the others, too.
-#include "data/dataset/subset.h"
+// take, skip and shard: elements by number. A stream reads the others, too.
+#include "data/dataset/take_skip_shard.h"
 #include "data/reorder.h"
 
 #include "base/hash.h"

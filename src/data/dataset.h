@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "choir/source.h"
 #include "data/position.h"
-#include "data/rows.h"
+#include "data/row_buffer.h"
 
 // How sharding by files treats it.
 typedef enum {

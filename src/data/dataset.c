@@ -1,5 +1,6 @@
-// After an end or a failure, a stage is not read before the rewind.
-#include "data/stage.h"
+// Chains of sources and transforms: making, reading and freeing. After an end or a failure, a
+// stage is not read before the rewind.
+#include "data/dataset.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -374,4 +375,20 @@ int64_t choir_dataset_batch_size(const choir_dataset *d)
 int64_t choir_dataset_cardinality(const choir_dataset *d)
 {
 	return !d ? 0 : d->spec.endless ? CHOIR_INFINITE_CARDINALITY : d->elements;
+}
+
+int64_t choir_dataset_dropped(const choir_dataset *d)
+{
+	if (!d)
+		return 0;
+	return (int64_t) chi_atomic64_load(&d->dropped) + choir_dataset_dropped(d->from[0]) +
+			choir_dataset_dropped(d->from[1]);
+}
+
+int64_t choir_dataset_skipped(const choir_dataset *d)
+{
+	if (!d)
+		return 0;
+	return (int64_t) chi_atomic64_load(&d->skipped) + choir_dataset_skipped(d->from[0]) +
+			choir_dataset_skipped(d->from[1]);
 }

@@ -1,6 +1,6 @@
 // flatten changes only the shape. to_float converts from the source's memory, or a block in the
 // cache.
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include <float.h>
 #include <math.h>
@@ -16,23 +16,23 @@ typedef void convert_fn(float *restrict to, const void *restrict from, size_t n,
 #define NAME convert_u8
 #define FROM uint8_t
 #define WIDE float
-#include "data/dataset/convert.inc"
+#include "data/dataset/to_float.inc"
 #define NAME convert_f32
 #define FROM float
 #define WIDE float
-#include "data/dataset/convert.inc"
+#include "data/dataset/to_float.inc"
 #define NAME convert_i32
 #define FROM int32_t
 #define WIDE double
-#include "data/dataset/convert.inc"
+#include "data/dataset/to_float.inc"
 #define NAME convert_i64
 #define FROM int64_t
 #define WIDE double
-#include "data/dataset/convert.inc"
+#include "data/dataset/to_float.inc"
 #define NAME convert_f64
 #define FROM double
 #define WIDE double
-#include "data/dataset/convert.inc"
+#include "data/dataset/to_float.inc"
 
 static convert_fn *const converters[] = {
 	[CHOIR_F32] = convert_f32,

@@ -1,6 +1,6 @@
 // Standardization, and values for NaN. There is one moment for each number of an example, or of
 // its last axis.
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include <math.h>
 #include <string.h>

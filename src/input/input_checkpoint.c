@@ -1,4 +1,5 @@
-// If workers read different shares, each has a position, and the chief writes all.
+// Positions of distributed datasets in checkpoints. If workers read different shares, each has a
+// position, and the chief writes all.
 #include "input/input.h"
 
 #include <inttypes.h>

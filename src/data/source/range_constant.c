@@ -1,5 +1,5 @@
-// Numbers, and repeated tensors.
-#include "data/stage.h"
+// Ranges of numbers, and constant tensors.
+#include "data/dataset.h"
 
 #include <string.h>
 

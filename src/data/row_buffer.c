@@ -1,5 +1,5 @@
-// Packed rows, and ragged values.
-#include "data/stage.h"
+// Buffers of packed rows, and of ragged values.
+#include "data/dataset.h"
 
 #include <string.h>
 

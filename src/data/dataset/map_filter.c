@@ -1,4 +1,4 @@
-// A team's threads claim the elements of a block; results are delivered in order.
+// map and filter: a team's threads claim the elements of a block; results are delivered in order.
 #include "data/component.h"
 
 #include "base/alloc.h"

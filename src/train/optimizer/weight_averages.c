@@ -1,5 +1,5 @@
-// Averages are exchanged with the values through the host. Memory for the largest variable is
-// found first.
+// Averages of weights are exchanged with the values through the host. Memory for the largest
+// variable is found first.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"

@@ -4,7 +4,7 @@
 #include "trace/spans.h"
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/module.h"
+#include "base/dynamic_library.h"
 #include "base/options.h"
 #include "base/processors.h"
 #include "choir/library.h"

@@ -3,7 +3,7 @@
 // lost goes to the front of the queue again.
 #pragma once
 
-#include "base/fields.h"
+#include "base/serialization.h"
 #include "base/status.h"
 
 typedef enum { CHI_CLOSURE_WAITS, CHI_CLOSURE_RUNS, CHI_CLOSURE_FINISHED } chi_closure_state;

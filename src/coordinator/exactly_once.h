@@ -3,7 +3,7 @@
 // with a mark are left out. A state machine without threads and clock.
 #pragma once
 
-#include "base/fields.h"
+#include "base/serialization.h"
 
 typedef struct {
 	uint64_t closure, ordinal; // closure 0: unused

@@ -1,7 +1,7 @@
 // Sets of named tensors as messages: arguments and results of closures.
 #pragma once
 
-#include "base/fields.h"
+#include "base/serialization.h"
 #include "choir/value.h"
 
 // CHOIR_INVALID: a leaf is not a plain tensor or number. set may be NULL.

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/module.h"
+#include "base/dynamic_library.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "choir/extend/net.h"

@@ -2,7 +2,7 @@
 // Threads: one at a time.
 #pragma once
 
-#include "base/record.h"
+#include "base/tfrecord_framing.h"
 #include "choir/source.h"
 
 typedef struct chi_records chi_records;

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "base/record.h"
+#include "base/tfrecord_framing.h"
 #include "data/source/tfrecord/tfrecord.h"
 #include "data/source/compressed_writer.h"
 #include "data/dataset.h"

@@ -1,5 +1,5 @@
 // The frame of a record, worked out by hand from the checksum of its data.
-#include "base/record.h"
+#include "base/tfrecord_framing.h"
 #include "test.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-// One pass over data without training.
+// Evaluation and prediction: one pass over data without training.
 #include "base/alloc.h"
 #include "fit/fit_model.h"
 #include "input/input.h"

@@ -1,6 +1,7 @@
-// The thread sleeps while nothing happens. While commands come it looks every 0.5 ms, so that a
-// call wakes it only where somebody waits, and a frame carries many commands.
-#include "device/remote/remote_server.h"
+// The program's connection to a server of devices. Its thread sleeps while nothing happens. While
+// commands come it looks every 0.5 ms, so that a call wakes it only where somebody waits, and a
+// frame carries many commands.
+#include "device/remote/remote_client.h"
 
 #include "base/alloc.h"
 #include "base/atomic.h"

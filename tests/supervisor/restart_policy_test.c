@@ -1,5 +1,5 @@
 // The verdict's sentences and decisions, one case at a time. schedule_test.c has random schedules.
-#include "supervisor/verdict.h"
+#include "supervisor/restart_policy.h"
 
 #include "base/alloc.h"
 #include "test.h"

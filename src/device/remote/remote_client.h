@@ -2,7 +2,7 @@
 // chi_remote_wait waits for the server. Threads: any; the lock guards all fields.
 #pragma once
 
-#include "base/fields.h"
+#include "base/serialization.h"
 #include "base/lock.h"
 #include "base/status.h"
 #include "base/thread.h"

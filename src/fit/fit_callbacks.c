@@ -1,5 +1,6 @@
-// Both count the epochs in which a log does not improve.
-#include "fit/fit_monitor.h"
+// Early stopping and reductions of the learning rate count the epochs in which a log does not
+// improve.
+#include "fit/fit_callbacks.h"
 
 #include "base/options.h"
 #include "base/text.h"

@@ -1,5 +1,5 @@
 // Partial sums and their sums are computed by the CPU's plain kernels.
-#include "group.h"
+#include "cross_device_group.h"
 
 #include "kernel_sample.h"
 

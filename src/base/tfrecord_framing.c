@@ -1,5 +1,5 @@
-// Headers and footers of TFRecord and event records.
-#include "base/record.h"
+// Lengths and checksums around the data of TFRecord files and event files.
+#include "base/tfrecord_framing.h"
 
 #include "base/crc32c.h"
 

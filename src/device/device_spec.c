@@ -1,5 +1,5 @@
-// All of TensorFlow's spellings are read; "cpu:0" is printed. Job, replica and task are ignored: a
-// name means a device of this worker.
+// Names of devices: all of TensorFlow's spellings are read; "cpu:0" is printed. Job, replica and
+// task are ignored: a name means a device of this worker.
 #include "base/text.h"
 #include "device/device.h"
 #include "device/remote/remote_device.h"

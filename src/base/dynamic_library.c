@@ -1,5 +1,5 @@
 // Shared libraries, by the system's loader.
-#include "base/module.h"
+#include "base/dynamic_library.h"
 
 #include "base/file.h"
 #include "choir/library.h"

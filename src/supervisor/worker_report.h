@@ -1,7 +1,7 @@
 // What the verdict knows about each worker, and the sentences about it.
 #pragma once
 
-#include "supervisor/verdict.h"
+#include "supervisor/restart_policy.h"
 
 typedef struct {
 	bool joined, started, ended, gone;

@@ -1,6 +1,6 @@
 // The checks of cross-device operations. Sums are compared bit by bit with those of the canonical
 // tree. Members run on one thread and on threads of their own.
-#include "group.h"
+#include "cross_device_group.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-// Fields of messages as bytes.
-#include "base/fields.h"
+// Fields of messages as little-endian bytes, and back.
+#include "base/serialization.h"
 
 #include "base/alloc.h"
 

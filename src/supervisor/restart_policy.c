@@ -1,4 +1,4 @@
-// The phases of a job: an attempt runs, ends, and after a pause the next one begins.
+// Decides when a job starts again. An attempt runs, ends, and after a pause the next one begins.
 #include "supervisor/blame.h"
 
 #include "base/alloc.h"

@@ -2,7 +2,7 @@
 // and only once, so each is tried in its own.
 #include "commands.h"
 #include "command_options.h"
-#include "report.h"
+#include "output.h"
 
 #include <choir/choir.h>
 

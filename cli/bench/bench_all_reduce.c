@@ -2,7 +2,7 @@
 // than reading its operands, so the read bandwidth of all replicas is measured before and after.
 #include "check_options.h"
 #include "bench/bench.h"
-#include "report.h"
+#include "output.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

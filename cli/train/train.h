@@ -1,11 +1,11 @@
 // A training: its options, state and parts.
 #pragma once
 
-#include "train/best.h"
-#include "breakdown.h"
+#include "train/best_epoch.h"
+#include "trace_breakdown.h"
 #include "model/model_memory.h"
 #include "command_options.h"
-#include "data/source.h"
+#include "data/training_data.h"
 
 #include <choir/coordinator.h>
 

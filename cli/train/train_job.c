@@ -3,7 +3,7 @@
 // used once in a pass, whichever workers die or join, and a resume continues with the next one.
 #include "train/train.h"
 
-#include "report.h"
+#include "output.h"
 #include "terminal_text.h"
 
 #include <choir/coordinator.h>

@@ -3,7 +3,7 @@
 #include "op/fma/fma.h"
 
 #include "op/kernel/kernel_list.h"
-#include "op/onednn/onednn_kernels.h"
+#include "op/onednn/onednn.h"
 #include "op/op.h"
 
 #ifdef CHI_HAS_FMA_KERNELS

@@ -12,7 +12,7 @@
 #include "op/kernel/cuda_kernels.h"
 #include "op/kernel/narrow_kernel.h"
 #include "op/kernel/remote_kernels.h"
-#include "op/onednn/onednn_kernels.h"
+#include "op/onednn/onednn.h"
 #include "op/plain/plain.h"
 #include "op/winograd/winograd.h"
 

@@ -1,6 +1,6 @@
 // oneDNN's kernels for f32, and for bf16 if the processor multiplies it. Unsupported problems
 // score 0.
-#include "op/onednn/onednn_kernels.h"
+#include "op/onednn/onednn.h"
 
 #ifdef CHI_HAS_ONEDNN
 #include "base/atomic.h"

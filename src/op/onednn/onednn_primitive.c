@@ -6,7 +6,7 @@
 #include "base/atomic.h"
 #include "base/instruction_set.h"
 #include "base/lock.h"
-#include "op/onednn/onednn_kernels.h"
+#include "op/onednn/onednn.h"
 #include "trace/trace.h"
 
 #include <oneapi/dnnl/dnnl.h>

@@ -5,7 +5,7 @@
 
 #ifdef CHI_HAS_ONEDNN
 #include "op/kernel/parallel.h"
-#include "op/onednn/onednn_kernels.h"
+#include "op/onednn/onednn.h"
 #include "op/onednn/onednn_cache.h"
 #include "op/plain/loops.h"
 #include "op/plain/plain.h"

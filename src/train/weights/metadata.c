@@ -1,7 +1,9 @@
 // Metadata of weights: pairs of keys and values, for a file and of a file.
-#include "train/weights/weights.h"
+#include "choir/weights.h"
 
 #include "base/alloc.h"
+#include "base/status.h"
+#include "train/weights/weights.h"
 
 #include <string.h>
 

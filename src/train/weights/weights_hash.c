@@ -1,8 +1,9 @@
 // A hash of names, dtypes, shapes and bytes of all weights.
-#include "train/weights/weights.h"
+#include "choir/weights.h"
 
 #include "base/hash.h"
 #include "strategy/context.h"
+#include "train/weights/weights.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "base/instruction_set.h"
 #include "op/fma/fma.h"
 #include "op/kernel_calls.h"
-#include "op/onednn/onednn_kernels.h"
+#include "op/onednn/onednn.h"
 #include "op/plain/half.h"
 #include "tensor/tensor.h"
 #include "test.h"

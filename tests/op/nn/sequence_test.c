@@ -5,7 +5,7 @@
 #include "choir/nn.h"
 #include "op/given.h"
 #include "op/kernel_calls.h"
-#include "op/onednn/onednn_kernels.h"
+#include "op/onednn/onednn.h"
 #include "test.h"
 
 #include <math.h>

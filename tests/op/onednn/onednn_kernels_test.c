@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "op/kernel_oracles.h"
-#include "op/onednn/onednn_kernels.h"
+#include "op/onednn/onednn.h"
 #include "op/onednn/onednn_cache.h"
 #include "tensor/tensor.h"
 #include "test.h"

@@ -1,7 +1,7 @@
 // choir bench train: fixed models on random data in memory, so that other libraries can be
 // measured on the same work (tools/bench-peers). Groups of three steps are measured, after five to
 // warm up.
-#include "check_options.h"
+#include "compare_options.h"
 #include "bench/bench.h"
 #include "bench/checkpoint_cost.h"
 #include "trace_breakdown.h"

@@ -37,7 +37,7 @@ typedef struct {
 	double loss; // of the last logged step
 } share;
 
-typedef struct job job; // of train_job.c
+typedef struct job job; // of train_coordinator.c
 
 // The last change of options at a resume.
 enum { CHANGES_SIZE = 1000 };

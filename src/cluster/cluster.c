@@ -345,6 +345,21 @@ int choir_cluster_worker(const choir_cluster *c)
 	return c == NULL ? 0 : c->worker;
 }
 
+bool choir_cluster_is_chief(const choir_cluster *c)
+{
+	return c != NULL && c->worker == 0;
+}
+
+int choir_cluster_task_index(const choir_cluster *c)
+{
+	return c == NULL ? 0 : c->task_index;
+}
+
+const char *choir_cluster_task_type(const choir_cluster *c)
+{
+	return c == NULL ? "" : chi_task_name(c->task);
+}
+
 int choir_cluster_workers(const choir_cluster *c)
 {
 	return c == NULL ? 0 : c->workers;

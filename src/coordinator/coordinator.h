@@ -2,7 +2,7 @@
 #pragma once
 
 #include "coordinator/dispatch.h"
-#include "coordinator/job_model.h"
+#include "coordinator/push_pull_messages.h"
 #include "coordinator/network_thread.h"
 #include "coordinator/task.h"
 #include "strategy/remote_variables.h"

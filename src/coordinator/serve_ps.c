@@ -2,7 +2,7 @@
 #include "coordinator/serve_ps.h"
 
 #include "coordinator/dial.h"
-#include "coordinator/job_model_state.h"
+#include "coordinator/ps_checkpoint.h"
 #include "coordinator/ps_requests.h"
 
 #include "base/alloc.h"

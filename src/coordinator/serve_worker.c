@@ -4,7 +4,7 @@
 #include "coordinator/serve_worker.h"
 
 #include "coordinator/dial.h"
-#include "coordinator/values_message.h"
+#include "coordinator/closure_message.h"
 #include "coordinator/worker_push.h"
 #include "coordinator/worker_pull.h"
 #include "strategy/context.h"

@@ -2,7 +2,7 @@
 // the thread and the main thread share is protected by the post's lock.
 #pragma once
 
-#include "coordinator/job_model.h"
+#include "coordinator/push_pull_messages.h"
 #include "coordinator/network_thread.h"
 #include "coordinator/protocol.h"
 #include "coordinator/task.h"

@@ -10,9 +10,9 @@
 #include "op/op.h"
 #include "strategy/gradients/bucket.h"
 #include "strategy/gradients/sparse_gradients.h"
-#include "strategy/gradients/update_gate.h"
+#include "strategy/gradients/global_norm_gate.h"
 #include "strategy/gradients/wire_precision.h"
-#include "strategy/gradients/optimizer_calls.h"
+#include "strategy/gradients/update_batch.h"
 #include "strategy/remote_variables.h"
 
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "collective/sparse_gather.h"
 #include "op/op.h"
 #include "op/vector.h"
-#include "strategy/gradients/optimizer_calls.h"
+#include "strategy/gradients/update_batch.h"
 #include "strategy/gradients/wire_precision.h"
 #include "strategy/device_placement.h"
 

@@ -1,4 +1,5 @@
-// A new optimizer has no slots, so a restore makes those of the checkpoint.
+// Optimizers in checkpoints. A new optimizer has no slots, so a restore makes those of the
+// checkpoint.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"

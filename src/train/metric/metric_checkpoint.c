@@ -1,4 +1,4 @@
-// Metrics are saved as components [replicas, elements].
+// Metrics in checkpoints: they are saved as components [replicas, elements].
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,7 @@
-// The calls of an optimizer's functions, with their spans. Launches on a GPU take longer than an
-// update of a small variable, so updates there are calls for many variables.
-#include "strategy/gradients/optimizer_calls.h"
+// Calls of an optimizer's functions for many variables at once, with their spans. Launches on a
+// GPU take longer than an update of a small variable, so updates there are calls for many
+// variables.
+#include "strategy/gradients/update_batch.h"
 
 #include "trace/trace.h"
 

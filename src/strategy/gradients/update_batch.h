@@ -1,4 +1,4 @@
-// Writes of summed gradients by the optimizer.
+// Writes of summed gradients by the optimizer, also of many variables in one call.
 #pragma once
 
 #include "strategy/gradients/pending_update.h"

@@ -1,5 +1,5 @@
-// Shapes and sets of tensors as bytes.
-#include "coordinator/values_message.h"
+// Arguments and results of closures, sets of tensors, as bytes.
+#include "coordinator/closure_message.h"
 
 #include "base/alloc.h"
 #include "value/value.h"

@@ -1,10 +1,10 @@
-// The state of a model, with optimizers' slots: step, values, then for each optimizer its entries,
-// each with name, dtype, shape and bytes. Each server has all slots, but the rows of a variable
-// are those of the server that it belongs to.
-#include "coordinator/job_model_state.h"
+// What parameter servers hold, for a checkpoint: the state of a model, with optimizers' slots:
+// step, values, then for each optimizer its entries, each with name, dtype, shape and bytes. Each
+// server has all slots, but the rows of a variable are those of the server that it belongs to.
+#include "coordinator/ps_checkpoint.h"
 
 #include "base/alloc.h"
-#include "coordinator/values_message.h"
+#include "coordinator/closure_message.h"
 #include "strategy/state_dict.h"
 #include "value/shards.h"
 

@@ -1,5 +1,5 @@
-// Variables and optimizers as bytes.
-#include "coordinator/job_model.h"
+// Values, gradients and assignments as bytes, and what a server does with them.
+#include "coordinator/push_pull_messages.h"
 
 #include "base/alloc.h"
 #include "base/hash.h"

@@ -1,5 +1,5 @@
 // Messages about variables: whole ones and rows, damaged and cut at every byte.
-#include "coordinator/job_model.h"
+#include "coordinator/push_pull_messages.h"
 
 #include "choir/layer.h"
 #include "choir/strategy.h"

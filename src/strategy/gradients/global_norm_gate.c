@@ -1,6 +1,7 @@
-// The host and a device add the same squares of the same chunks in the same order, so both come to
-// the same factor.
-#include "strategy/gradients/update_gate.h"
+// The global norm of gradients, and what follows from it: clipping, or no update. The host and a
+// device add the same squares of the same chunks in the same order, so both come to the same
+// factor.
+#include "strategy/gradients/global_norm_gate.h"
 
 #include "base/status.h"
 #include "op/op.h"

@@ -1,6 +1,6 @@
 // The chief broadcasts its options, each worker reports its first difference, and all fail with
 // the same message. Workers with other options would sum gradients of different functions.
-#include "check_options.h"
+#include "compare_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 // stopped reading the member's data.
 #pragma once
 
-#include "base/atomic.h"
+#include "base/gate.h"
 #include "collective/cross_device_ops.h"
 
 enum { CHI_RENDEZVOUS_ROUNDS = 2 * CHI_COMMUNICATOR_WINDOW, CHI_RENDEZVOUS_TEXT = 400 };

@@ -534,11 +534,6 @@ choir_status chi_variable_copy_out(choir_variable *v, void *to)
 	return CHOIR_OK;
 }
 
-choir_value *choir_variable_as_value(choir_variable *variable)
-{
-	return variable == NULL ? NULL : &variable->value;
-}
-
 const char *choir_variable_name(const choir_variable *v)
 {
 	return v == NULL ? "" : v->name;

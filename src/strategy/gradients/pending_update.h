@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/alloc.h"
+#include "base/gate.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/gradients/overlap.h"
 

@@ -1,5 +1,5 @@
 // The futex and the gate. A lost wake-up would show as a deadline that passes.
-#include "base/atomic.h"
+#include "base/gate.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "test.h"

@@ -1,7 +1,8 @@
 // A waiter spins for about as long as a sleep and wake-up take, then sleeps. No wake-up is lost:
 // in sequential consistency, a waiter increments the number of sleepers before the kernel reads
 // the word, and a waker stores the word before it reads that number.
-#include "base/atomic.h"
+#include "base/gate.h"
+
 #include "base/clock.h"
 #include "base/thresholds.h"
 

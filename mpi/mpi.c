@@ -53,7 +53,7 @@ typedef struct {
 	choir_mpi_argument with;
 	MPI_Comm comm;
 	bool open, own_mpi;
-	bool failed;  // a call of MPI
+	bool failed; // a call of MPI
 	bool aborted; // by this worker
 	int worker, workers, threads;
 	transfer *transfers;

@@ -2,7 +2,7 @@
 // and only once, so each MPI is tried in a process of its own.
 #include "commands.h"
 #include "command_options.h"
-#include "report.h"
+#include "output.h"
 
 #include <choir/choir.h>
 

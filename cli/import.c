@@ -1,10 +1,10 @@
 // choir import: makes a weights file of Choir from one of PyTorch or Keras. Such a file does not
 // describe its model, so the options describe it.
 #include "commands.h"
-#include "model/init.h"
-#include "model/kind.h"
+#include "model/initial_weights.h"
+#include "model/model_kinds.h"
 #include "command_options.h"
-#include "report.h"
+#include "output.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // The command choir. It uses only Choir's public headers, as an example of a program.
 #include "commands.h"
 #include "command_options.h"
-#include "report.h"
+#include "output.h"
 
 #include <choir/choir.h>
 

@@ -3,7 +3,7 @@
 #include "terminal_text.h"
 #include "model/model.h"
 #include "command_options.h"
-#include "report.h"
+#include "output.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // choir serve: offers the devices of this machine to programs.
 #include "commands.h"
 #include "command_options.h"
-#include "report.h"
+#include "output.h"
 
 #include <choir/log.h>
 #include <choir/serve.h>

@@ -1,6 +1,6 @@
 // Cross-device operations over memory that GPUs show each other: an owner's kernel reads all
 // partial sums where they are, and copies its share of the sum to the other members.
-#include "cross.h"
+#include "collective.h"
 
 namespace choir_cuda
 {

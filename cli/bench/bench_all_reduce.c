@@ -1,8 +1,8 @@
 // choir bench all-reduce: sums of buffers that each replica has just written. No sum is faster
 // than reading its operands, so the read bandwidth of all replicas is measured before and after.
-#include "check_options.h"
+#include "compare_options.h"
 #include "bench/bench.h"
-#include "report.h"
+#include "output.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 // a step with a whole batch, which the worker has in memory.
 #include "bench/bench.h"
 #include "model/model.h"
-#include "report.h"
+#include "output.h"
 
 #include <choir/coordinator.h>
 

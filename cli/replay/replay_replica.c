@@ -6,7 +6,7 @@
 #include "number.h"
 #include "command_options.h"
 #include "replay/replay.h"
-#include "report.h"
+#include "output.h"
 #include "train/train.h"
 
 #include <inttypes.h>

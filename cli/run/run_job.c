@@ -2,7 +2,7 @@
 // With --agent it is the agent of one worker.
 #include "command_options.h"
 #include "commands.h"
-#include "report.h"
+#include "output.h"
 
 #include <choir/choir.h>
 #include <choir/supervisor.h>

@@ -3,7 +3,7 @@
 #include "commands.h"
 #include "command_options.h"
 #include "precision_option.h"
-#include "report.h"
+#include "output.h"
 #include "train/train.h"
 
 #include <math.h>

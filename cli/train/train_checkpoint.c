@@ -5,7 +5,7 @@
 #include "train/train.h"
 
 #include "terminal_text.h"
-#include "report.h"
+#include "output.h"
 
 #include <inttypes.h>
 #include <math.h>

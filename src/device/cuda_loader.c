@@ -5,7 +5,7 @@
 #include "base/atomic.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "base/module.h"
+#include "base/dynamic_library.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "device/device.h"

@@ -28,7 +28,7 @@ typedef enum {
 } chi_unary;
 typedef enum { CHI_NUMBER_SQUARE, CHI_ABS, CHI_NEGATE, CHI_SIGN } chi_number_unary;
 typedef enum { CHI_EQUAL, CHI_NOT_EQUAL, CHI_LESS, CHI_LESS_EQUAL } chi_comparison;
-// In the order of real.inc's tables.
+// In the order of float_loops.inc's tables.
 typedef enum {
 	CHI_FLOOR,
 	CHI_CEIL,

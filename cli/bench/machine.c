@@ -100,6 +100,7 @@ __attribute__((target("amx-tile,amx-bf16"))) static double turn_tiles(void)
 		config.bytes[tile] = 64;
 		config.rows[tile] = 16;
 	}
+	__asm__ volatile("" ::"r"(&config) : "memory"); // the next line reads all of it
 	_tile_loadconfig(&config);
 	_tile_zero(6);
 	_tile_zero(7);

@@ -17,6 +17,8 @@ choir_status chi_kernel_add_builtin(const choir_kernel_table *table);
 
 bool chi_kernel_exists(const choir_device *d, const char *operation, choir_dtype dtype);
 bool chi_kernel_has_native_bf16(void);
+// "none", "AVX512_BF16" or "AMX". Their sums have different bits.
+const char *chi_kernel_bf16_instructions(void);
 
 bool chi_kernel_is_builtin(const choir_kernel_table *kernel);
 

@@ -19,6 +19,8 @@ choir_status chi_kernel_register(chi_kernel_lists *lists, const char *name);
 
 bool chi_kernel_exists(const choir_device *d, const char *operation, choir_dtype dtype);
 bool chi_kernel_has_native_bf16(void);
+// "none", "AVX512_BF16" or "AMX". Their sums have different bits.
+const char *chi_kernel_bf16_instructions(void);
 
 bool chi_kernel_is_builtin(const choir_kernel_table *kernel);
 

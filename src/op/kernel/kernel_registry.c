@@ -337,6 +337,13 @@ bool chi_kernel_has_native_bf16(void)
 	return (which == NULL || !same(which, "plain")) && chi_onednn_has_bf16();
 }
 
+const char *chi_kernel_bf16_instructions(void)
+{
+	if (!chi_kernel_has_native_bf16())
+		return "none";
+	return chi_onednn_has_amx() ? "AMX" : "AVX512_BF16";
+}
+
 const choir_kernel_table *chi_kernel_find(
 		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype)
 {

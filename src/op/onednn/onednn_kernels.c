@@ -491,4 +491,9 @@ bool chi_onednn_has_bf16(void)
 {
 	return false;
 }
+
+bool chi_onednn_has_amx(void)
+{
+	return false;
+}
 #endif

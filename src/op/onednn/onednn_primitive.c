@@ -94,6 +94,12 @@ bool chi_onednn_has_bf16(void)
 #endif
 }
 
+bool chi_onednn_has_amx(void)
+{
+	const unsigned amx = dnnl_cpu_isa_avx512_core_amx;
+	return chi_onednn_has_bf16() && ((unsigned) dnnl_get_effective_cpu_isa() & amx) == amx;
+}
+
 const char *chi_onednn_version(char text[CHI_KERNEL_LIBRARY])
 {
 	const dnnl_version_t *v = dnnl_version();

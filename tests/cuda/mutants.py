@@ -11,7 +11,7 @@ import tempfile
 
 # What is planted, the file, the text, what replaces it, and the programs of which one must fail.
 FAULTS = [
-    ("nothing", "copy.cu", "", "", ["device", "cross", "training"]),
+    ("nothing", "copy.cu", "", "", ["convolutions", "device", "cross", "training"]),
     ("sums do not wait for the members' streams", "peer.cu",
      "\tCHOIR_TRY(await_members(x, s, owner));\n", "", ["training"]),
     ("a stream does not wait for another", "stream.cu",

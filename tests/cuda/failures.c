@@ -3,7 +3,9 @@
 // hangs.
 #include <choir/choir.h>
 
+#include "choir/extend/cross_device_ops_table.h"
 #include "choir/extend/kernel_table.h"
+#include "device/cuda_loader.h"
 #include "device/device.h"
 #include "short.h"
 #include "tensor/tensor.h"
@@ -163,6 +165,17 @@ TEST(a_lost_gpu_ends_the_run)
 		choir_strategy_free(s);
 		standin_revive(gpu);
 	}
+}
+
+// GPU 0 is the thread's current one.
+TEST(a_lost_gpu_leaves_peer_access_to_others)
+{
+	choir_device *devices[] = { choir_device_find("gpu:1"), choir_device_find("gpu:2") };
+	const choir_group group = { .members = 2, .devices = devices, .replicas = 2 };
+	standin_lose(0, ILLEGAL_ADDRESS);
+	const int score = chi_cuda_plugin()->cross_device_ops(0)->score(&group, CHOIR_ALL_REDUCE, 1);
+	standin_revive(0);
+	assert_true(score > 0);
 }
 
 // Each permanent error of CUDA gives one line with its name, and the first cause stays.

@@ -11,7 +11,7 @@ import tempfile
 
 # What is planted, the file, the text, what replaces it, and the programs of which one must fail.
 FAULTS = [
-    ("nothing", "copy.cu", "", "", ["device", "cross", "training"]),
+    ("nothing", "copy.cu", "", "", ["convolutions", "device", "cross", "training"]),
     ("sums do not wait for the members' streams", "peer.cu",
      "\tCHOIR_TRY(await_members(x, s, owner));\n", "", ["training"]),
     ("a stream does not wait for another", "stream.cu",
@@ -59,7 +59,7 @@ FAULTS = [
     ("TF32 in convolutions", "cudnn.cu", "v->dtype == CHOIR_F32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH", "CUDNN_TENSOR_OP_MATH",
      ["kernels"]),
     ("one side of the padding counts", "cudnn.cu", "return v->top != v->bottom || v->left != v->right;", "return false;",
-     ["kernels", "training"]),
+     ["convolutions"]),
     ("a query sees the next key", "attention.cu", "% queries + 1 + keys", "% queries + 2 + keys", ["kernels"]),
     ("operands count as aligned", "matmul.cu", "const uintptr_t address = (uintptr_t) memory | ALIGNED;",
      "const uintptr_t address = (uintptr_t) memory * 0 | ALIGNED;", ["kernels"]),
@@ -67,6 +67,15 @@ FAULTS = [
     ("NCCL's messages are summed too early", "nccl.cu", "\tCHOIR_TRY(send_group(x, s, &p, send_parts));\n", "", ["cross"]),
     ("a stream does not wait for a sum", "collective.cu", "\t\tif (s->works[i])\n\t\t\tCHOIR_TRY", "\t\tif (false)\n\t\t\tCHOIR_TRY",
      ["cross", "training"]),
+    ("cuDNN does not hear of groups", "cudnn.cu",
+     "\tTRY_DNN(cudnnSetConvolutionGroupCount(d->convolution, (int) v->groups));\n", "", ["convolutions"]),
+    ("cuDNN does not hear of dilation", "cudnn.cu", "dilation = (int) v->dilation;", "dilation = 1;", ["convolutions"]),
+    ("a frame is too narrow", "cudnn.cu", "is_framed(v) ? v->left + v->w + v->right : v->w",
+     "is_framed(v) ? v->left + v->w + v->left : v->w", ["convolutions"]),
+    ("an image lies beside its place in the frame", "cudnn.cu", "pixel % w - (back ? 0 : v.left)",
+     "pixel % w - (back ? 0 : v.right)", ["convolutions"]),
+    ("another padding's algorithm", "cudnn.cu", "v->top << 32 | v->bottom", "v->top << 32", ["convolutions"]),
+    ("pools begin a row too late", "pool.cu", "top = r * p.stride - p.top;", "top = r * p.stride - p.left;", ["kernels"]),
     ("a list of updates is cut short", "update.cu", "dim3(grid_for(most), (unsigned) count)", "dim3(grid_for(most), (unsigned) (count > 1 ? count - 1 : count))",
      ["kernels"]),
 ]

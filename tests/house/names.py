@@ -24,7 +24,7 @@ WRITABLE = {
     "fs.c": {"hook": "lets a test refuse a call on files, or write it down"},
     "file.c": {"names": "numbers temporary files"},
     "device.c": {"list_mutex list_changed kinds kind_count": "the device list"},
-    "cuda_loader.c": {"cuda cuda_mutex asked_for missing_why": "libchoir-cuda, once it is open"},
+    "cuda_loader.c": {"cuda cuda_mutex asked_for wanted warned missing_why": "libchoir-cuda, once it is open"},
     "remote_device.c": {"all": "the connections to servers of devices, and the devices' numbers"},
     "remote_client.c": {"waits": "how often a server was waited for, for tests"},
     "kernel_registry.c": {"registry": "the kernel registry"},

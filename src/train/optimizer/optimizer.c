@@ -181,7 +181,7 @@ choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_r
 		return choir_fail(CHOIR_INVALID, "%s: the replica is NULL", o->kind->name);
 	if (choir_replica_strategy(r)->owner != o->strategy)
 		return chi_frame_fail(r->frame, CHOIR_STATE,
-				"%s: mixing strategies: the optimizer belongs to \"%s\", this replica to \"%s\"",
-				o->kind->name, o->strategy->kind, choir_replica_strategy(r)->kind);
+				"%s: mixing strategies: the optimizer belongs to %s, this replica to %s",
+				o->kind->name, o->strategy->label, choir_replica_strategy(r)->label);
 	return CHOIR_OK;
 }

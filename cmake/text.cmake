@@ -16,3 +16,6 @@ foreach(file IN LISTS choir_texts)
 	set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
 endforeach()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/exported_text.h CONTENT "@choir_text@" @ONLY)
+# The folder is in no other file's flags: a compiler cache then has the objects of another build.
+set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/train/export_c/c_functions.c APPEND PROPERTY
+	INCLUDE_DIRECTORIES ${PROJECT_BINARY_DIR}/generated)

@@ -2,11 +2,12 @@
 #include "test.h"
 
 #include <errno.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CAPACITY = 128 };
+enum { CAPACITY = 128, MOST_THREAD_LOCAL = 32 << 10 };
 
 static struct CMUnitTest tests[CAPACITY];
 static size_t n_tests;
@@ -43,8 +44,31 @@ void tests_before(const char *program, void (*function)(void))
 		before = function;
 }
 
+// Of the program itself, which is the first.
+static int thread_local_bytes(struct dl_phdr_info *loaded, size_t size, void *bytes)
+{
+	(void) size;
+	for (int i = 0; i < loaded->dlpi_phnum; i++)
+		if (loaded->dlpi_phdr[i].p_type == PT_TLS)
+			*(size_t *) bytes += loaded->dlpi_phdr[i].p_memsz;
+	return 1;
+}
+
+// Each thread gets, and clears, the thread-local variables of all tests of the room.
+static bool is_light_for_threads(void)
+{
+	size_t bytes = 0;
+	dl_iterate_phdr(thread_local_bytes, &bytes);
+	if (bytes > MOST_THREAD_LOCAL)
+		fprintf(stderr, "%s: found %zu bytes of thread-local variables; needed: at most %d\n",
+				program_invocation_short_name, bytes, MOST_THREAD_LOCAL);
+	return bytes <= MOST_THREAD_LOCAL;
+}
+
 int tests_run(void)
 {
+	if (!is_light_for_threads())
+		return 1;
 	if (n_tests == 0) {
 		fprintf(stderr, "%s: found no test of this name; needed: test_ROOM_NAME\n",
 				program_invocation_short_name);

@@ -8,6 +8,7 @@
 #include "facts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static _Thread_local char wrong[1024];
@@ -309,7 +310,7 @@ static const char *who_leaves_is_named(choir_cluster *c)
 
 // A random program of collectives, of which one worker does one step otherwise: another kind,
 // another size, another root, or it leaves one out.
-enum { STEPS = 4, MAX = 8192, WORKERS = 64 };
+enum { STEPS = 4, MAX = 8192 };
 
 static uint64_t draw(uint64_t seed, int step, uint32_t place, int max)
 {
@@ -319,12 +320,13 @@ static uint64_t draw(uint64_t seed, int step, uint32_t place, int max)
 
 static choir_status take_step(choir_cluster *c, uint64_t kind, uint64_t root, size_t bytes)
 {
-	static _Thread_local unsigned char data[MAX], all[WORKERS * MAX];
 	if (kind == 0)
 		return choir_cluster_barrier(c);
-	if (kind == 1)
-		return choir_cluster_all_gather(c, data, bytes, all);
-	return choir_cluster_broadcast(c, (int) root, data, bytes);
+	unsigned char *data = calloc(1 + (size_t) choir_cluster_workers(c), MAX);
+	const choir_status status = kind == 1 ? choir_cluster_all_gather(c, data, bytes, data + MAX)
+										  : choir_cluster_broadcast(c, (int) root, data, bytes);
+	free(data);
+	return status;
 }
 
 const char *suite_mismatch(choir_cluster *c, uint64_t seed)

@@ -75,7 +75,7 @@ FAULTS = [
     ("an image lies beside its place in the frame", "cudnn.cu", "pixel % w - (back ? 0 : v.left)",
      "pixel % w - (back ? 0 : v.right)", ["convolutions"]),
     ("another padding's algorithm", "cudnn.cu", "v->top << 32 | v->bottom", "v->top << 32", ["convolutions"]),
-    ("pools begin a row too late", "pool.cu", "top = r * p.stride - p.top;", "top = r * p.stride - p.left;", ["kernels"]),
+    ("pools begin a row too late", "pooling.cu", "top = r * p.stride - p.top;", "top = r * p.stride - p.left;", ["kernels"]),
     ("a list of updates is cut short", "update.cu", "dim3(grid_for(most), (unsigned) count)", "dim3(grid_for(most), (unsigned) (count > 1 ? count - 1 : count))",
      ["kernels"]),
 ]

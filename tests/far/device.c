@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 enum { MAX_DEVICES = 64, MIN_CAPACITY = 256, MISUSE_SIZE = 96 };
 
@@ -52,6 +53,8 @@ typedef struct line {
 	task *first, **end;
 	task *spare; // finished tasks, for the next ones
 	uint64_t queued, finished;
+	uint64_t awaited; // the first mark that others wait for; UINT64_MAX: none
+	bool idle; // its thread waits for a task
 	uint64_t skipped; // tasks up to this were behind a failure
 	bool closing;
 	chi_atomic32 inside; // threads in slots that are for one at a time
@@ -139,7 +142,8 @@ static task *append(line *l, const void *arg, size_t bytes)
 	*l->end = t;
 	l->end = &t->next;
 	l->queued++;
-	chi_cond_signal(&l->work);
+	if (l->idle)
+		chi_cond_signal(&l->work);
 	return t;
 }
 
@@ -208,11 +212,19 @@ static void delay(line *l, uint64_t number)
 		;
 }
 
+// Returns after a task up to a mark that somebody waits for. False: the deadline has passed.
+static bool await(line *l, uint64_t mark, double deadline)
+{
+	if (mark < l->awaited)
+		l->awaited = mark;
+	return chi_cond_wait(&l->progress, &lines_mutex, deadline);
+}
+
 // A task that waits for another line; it fails as that line did.
 static choir_status follow(const task *t)
 {
 	while (t->other->finished < t->mark)
-		chi_cond_wait(&t->other->progress, &lines_mutex, chi_clock_deadline(-1));
+		await(t->other, t->mark, chi_clock_deadline(-1));
 	if (t->other->failed == 0 || t->other->failed > t->mark)
 		return CHOIR_OK;
 	chi_error_restore(&t->other->failure);
@@ -248,7 +260,9 @@ static void finish_task(line *l, task *t)
 		l->end = &l->first;
 	t->next = l->spare;
 	l->spare = t;
-	l->finished++;
+	if (++l->finished < l->awaited)
+		return;
+	l->awaited = UINT64_MAX;
 	chi_cond_broadcast(&l->progress);
 }
 
@@ -258,10 +272,13 @@ static void serve(void *arg)
 	line *l = arg;
 	chi_fpenv host; // a new thread has the floating-point settings of who started it
 	chi_fpenv_enter(&host);
+	prctl(PR_SET_TIMERSLACK, 1UL); // delays end in time; by default up to 50 microseconds later
 	chi_mutex_lock(&lines_mutex);
 	for (;;) {
+		l->idle = true;
 		while (l->first == NULL && !l->closing)
 			chi_cond_wait(&l->work, &lines_mutex, chi_clock_deadline(-1));
+		l->idle = false;
 		if (l->first == NULL)
 			break;
 		uint64_t number = l->finished + 1;
@@ -321,6 +338,7 @@ static choir_status open_stream(void *self, void *stream)
 	l->references = 1;
 	l->generation = chi_fork_generation();
 	l->end = &l->first;
+	l->awaited = UINT64_MAX;
 	chi_cond_init(&l->work);
 	chi_cond_init(&l->progress);
 	chi_mutex_lock(&lines_mutex);
@@ -431,7 +449,7 @@ static choir_status wait_locked(line *l, uint64_t event, double seconds)
 	double deadline = chi_clock_deadline(seconds);
 	bool in_time = true;
 	while (in_time && l->finished < event)
-		in_time = chi_cond_wait(&l->progress, &lines_mutex, deadline);
+		in_time = await(l, event, deadline);
 	if (l->finished < event)
 		return choir_fail(CHOIR_TIMEOUT,
 				"far:%d: wait: %" PRIu64 " of %" PRIu64 " queued tasks are done after %g s",

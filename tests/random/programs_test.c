@@ -97,15 +97,16 @@ static choir_status merge(choir_cross *x, void *user)
 
 static choir_tensor *next_one(choir_replica *r, choir_tensor *x)
 {
-	static _Thread_local double host[PROGRAM_REPLICAS * PROGRAM_ELEMENTS];
 	const int n = choir_replica_count(r);
 	const int64_t next = (choir_replica_id(r) + 1) % n;
 	choir_tensor *all = choir_cast(choir_replica_all_gather(r, x, 0), CHOIR_F64);
-	if (all == NULL ||
-			choir_tensor_to_host(all, host, (size_t) (n * p.n) * sizeof *host) != CHOIR_OK)
-		return NULL;
-	return choir_cast(
-			choir_constant(r->frame, CHOIR_F64, CHOIR_SHAPE(p.n), host + next * p.n), p.dtype);
+	double *host = calloc((size_t) (n * p.n) + 1, sizeof *host);
+	choir_tensor *own = NULL;
+	if (all != NULL &&
+			choir_tensor_to_host(all, host, (size_t) (n * p.n) * sizeof *host) == CHOIR_OK)
+		own = choir_constant(r->frame, CHOIR_F64, CHOIR_SHAPE(p.n), host + next * p.n);
+	free(host);
+	return own == NULL ? NULL : choir_cast(own, p.dtype);
 }
 
 static choir_tensor *merged(choir_replica *r, program_op *op, choir_tensor *x)

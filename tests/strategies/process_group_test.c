@@ -307,15 +307,17 @@ static choir_tensor *own_values(
 // Whole numbers that tell one tensor from another, whatever its size.
 static choir_tensor *print_of(choir_tensor *t)
 {
-	static _Thread_local char bytes[1 << 20];
 	t = choir_cast(t, CHOIR_F64); // which loses nothing
 	const size_t size =
 			t == NULL ? 0 : (size_t) choir_shape_elements(choir_tensor_shape(t)) * sizeof(double);
-	if (t == NULL || choir_tensor_to_host(t, bytes, size) != CHOIR_OK)
-		return NULL;
+	unsigned char *bytes = malloc(size + 1);
+	const bool there = t != NULL && choir_tensor_to_host(t, bytes, size) == CHOIR_OK;
 	uint64_t hash = size;
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ (unsigned char) bytes[i]) * 1099511628211u;
+	for (size_t i = 0; there && i < size; i++)
+		hash = (hash ^ bytes[i]) * 1099511628211u;
+	free(bytes);
+	if (!there)
+		return NULL;
 	const float print[3] = { (float) (hash & 0xfffff), (float) (hash >> 20 & 0xfffff),
 		(float) (hash >> 40) };
 	return choir_constant(choir_tensor_frame(t), CHOIR_F32, CHOIR_SHAPE(3), print);

@@ -75,7 +75,7 @@ static void write_file(const char *name, bool idx, size_t length, char middle)
 	scratch_write(name, text, idx ? LONG + sizeof head : length);
 }
 
-TEST(files_that_differ_are_named)
+TEST_WITHIN(files_that_differ_are_named, NULL, scratch_leave)
 {
 	for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
 		for (int same = 0; same < 2; same++) {

@@ -104,10 +104,12 @@ static void model(const program *p, int replicas, int64_t x[])
 
 static choir_tensor *spread(choir_replica *r, int64_t x, int64_t size)
 {
-	static _Thread_local int64_t data[LONGEST + 1];
+	int64_t *data = malloc((size_t) size * sizeof *data);
 	for (int64_t i = 0; i < size; i++)
 		data[i] = x + i;
-	return choir_constant(r->frame, CHOIR_I64, CHOIR_SHAPE(size), data);
+	choir_tensor *t = choir_constant(r->frame, CHOIR_I64, CHOIR_SHAPE(size), data);
+	free(data);
+	return t;
 }
 
 // The first element, if the last one is what it should be: so much more.

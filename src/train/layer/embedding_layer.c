@@ -150,7 +150,7 @@ choir_layer *choir_tied_embedding_new(choir_layer *layer)
 	if (e->layer.strategy != layer->strategy)
 		status = choir_fail(CHOIR_STATE,
 				"tied_embedding: mixing strategies: the embedding "
-				"\"%s\" belongs to \"%s\", the current strategy is \"%s\"",
-				layer->name, layer->strategy->kind, e->layer.strategy->kind);
+				"\"%s\" belongs to %s, the current strategy is %s",
+				layer->name, layer->strategy->label, e->layer.strategy->label);
 	return chi_layer_finish(&e->layer, status);
 }

@@ -173,9 +173,8 @@ choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *con
 			return chi_error_null("%s: layer %zu is NULL", kind, i);
 		if (layers[i]->strategy != current->owner)
 			return choir_fail(CHOIR_STATE,
-					"%s: mixing strategies: layer %zu belongs "
-					"to \"%s\", the current strategy is \"%s\"",
-					kind, i, layers[i]->strategy->kind, current->kind);
+					"%s: mixing strategies: layer %zu belongs to %s, the current strategy is %s",
+					kind, i, layers[i]->strategy->label, current->label);
 	}
 	return current != NULL ? CHOIR_OK : choir_error_status();
 }

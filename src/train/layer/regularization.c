@@ -26,10 +26,9 @@ choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r)
 		return chi_frame_null_argument(r->frame, "layer");
 	if (l->strategy != choir_replica_strategy(r)->owner)
 		return chi_frame_fail_null(r->frame, CHOIR_STATE,
-				"regularization_loss: mixing strategies: the layer belongs to \"%s\", this "
-				"replica "
-				"to \"%s\"",
-				l->strategy->kind, choir_replica_strategy(r)->kind);
+				"regularization_loss: mixing strategies: the layer belongs to %s, this replica to "
+				"%s",
+				l->strategy->label, choir_replica_strategy(r)->label);
 	choir_tensor *sum = NULL;
 	for (int i = 0; i < l->variables; i++) {
 		choir_variable *v = choir_layer_variable(l, i);

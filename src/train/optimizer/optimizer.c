@@ -187,8 +187,8 @@ choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_r
 		return choir_fail(CHOIR_INVALID, "%s: the replica is NULL", o->kind->name);
 	if (choir_replica_strategy(r)->owner != o->strategy)
 		return chi_frame_fail(r->frame, CHOIR_STATE,
-				"%s: mixing strategies: the optimizer belongs to \"%s\", this replica to \"%s\"",
-				o->kind->name, o->strategy->kind, choir_replica_strategy(r)->kind);
+				"%s: mixing strategies: the optimizer belongs to %s, this replica to %s",
+				o->kind->name, o->strategy->label, choir_replica_strategy(r)->label);
 	return CHOIR_OK;
 }
 
@@ -412,8 +412,8 @@ choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *
 	CHOIR_TRY(chi_cross_check(x, o->kind->name));
 	if (choir_cross_strategy(x)->owner != o->strategy)
 		return chi_frame_fail(x->frame, CHOIR_STATE,
-				"%s: mixing strategies: the optimizer belongs to \"%s\", this context to \"%s\"",
-				o->kind->name, o->strategy->kind, choir_cross_strategy(x)->kind);
+				"%s: mixing strategies: the optimizer belongs to %s, this context to %s",
+				o->kind->name, o->strategy->label, choir_cross_strategy(x)->label);
 	for (size_t i = 0; i < n; i++)
 		CHOIR_TRY(check_pair(o, x, i, variables, gradients));
 	pairs all = { .variable = variables, .gradient = gradients, .n = n };

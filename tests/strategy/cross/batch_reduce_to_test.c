@@ -11,6 +11,7 @@
 #include "short.h"
 #include "test.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { VALUES = 7, LONGEST = 70000, MAX_JOINED = 64 };
@@ -28,7 +29,7 @@ typedef struct {
 
 static choir_tensor *own_value(choir_replica *r, int i)
 {
-	static _Thread_local double all[LONGEST];
+	double *all = calloc(LONGEST, sizeof *all);
 	const int id = choir_replica_id(r);
 	if (sizes[i] < LONGEST)
 		oracle_fill(dtypes[i], all, 1, sizes[i], 100 * (uint64_t) id + (uint64_t) i);
@@ -36,6 +37,7 @@ static choir_tensor *own_value(choir_replica *r, int i)
 		for (int k = 0; k < LONGEST; k++)
 			((float *) all)[k] = 1.0f / (float) (1 + (k * 7 + id * 13) % 97);
 	choir_tensor *t = choir_constant(r->frame, dtypes[i], CHOIR_SHAPE(sizes[i]), all);
+	free(all);
 	// Of these means have other divisors.
 	return i == 2 || i == 4 ? choir_with_count(t, id + i) : t;
 }

@@ -454,7 +454,7 @@ TEST(bad_options)
 
 typedef struct {
 	choir_strategy *strategy;
-	choir_optimizer *optimizer;
+	choir_optimizer *optimizer, *others;
 	choir_variable *v, *w, *counts, *halves, *foreign;
 	int which;
 } misuse;
@@ -510,6 +510,8 @@ static choir_status misuse_step(choir_replica *r, void *user)
 				choir_indexed_slices(
 						choir_cast(choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 1), 1), CHOIR_F16),
 						choir_fill(f, CHOIR_I64, CHOIR_SHAPE(2), 1), 8));
+	case 14:
+		return choir_optimizer_add_gradient(m->others, r, m->v, g);
 	default:
 		return choir_optimizer_add_gradient(NULL, r, m->v, g);
 	}
@@ -533,6 +535,7 @@ static const struct {
 	{ CHOIR_INVALID, "no trainable variable was read since the tape began" },
 	{ CHOIR_STATE, "making an optimizer is not possible in replica" },
 	{ CHOIR_INVALID, "variable \"halves\" is f16*only f32 and f64 can be updated" },
+	{ CHOIR_STATE, "momentum: mixing strategies*\"mirrored\" #*\"mirrored\" #" },
 	{ CHOIR_INVALID, "optimizer: *is NULL" },
 };
 
@@ -553,8 +556,10 @@ TEST(wrong_use)
 	for (int i = 0; i < 2; i++) {
 		choir_strategy *other = mirrored("cpu:0", 1);
 		misuse m = { .strategy = mirrored(devices[i], 2) };
-		CHOIR_SCOPE (other)
+		CHOIR_SCOPE (other) {
 			m.foreign = choir_variable_new("foreign", CHOIR_SHAPE(2), NULL);
+			m.others = choir_optimizer_new(CHOIR_MOMENTUM, NULL);
+		}
 		CHOIR_SCOPE (m.strategy) {
 			m.v = choir_variable_new("v", CHOIR_SHAPE(2), NULL);
 			m.w = choir_variable_new("w", CHOIR_SHAPE(2), NULL);
@@ -565,6 +570,9 @@ TEST(wrong_use)
 			m.optimizer = choir_optimizer_new(CHOIR_MOMENTUM, NULL);
 		}
 		check_misuse(&m);
+		assert_failed(choir_optimizer_distributed_apply(
+							  m.others, choir_strategy_cross(m.strategy), 0, NULL, NULL),
+				CHOIR_STATE, misuses[14].text);
 		choir_strategy_free(m.strategy);
 		choir_strategy_free(other);
 	}

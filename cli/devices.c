@@ -1,7 +1,7 @@
 // choir devices: lists the default devices, or those of a server.
 #include "commands.h"
 #include "command_options.h"
-#include "report.h"
+#include "output.h"
 
 #include <choir/choir.h>
 

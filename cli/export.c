@@ -1,9 +1,9 @@
 // choir export: writes a trained model as one C file.
 #include "commands.h"
-#include "model/init.h"
+#include "model/initial_weights.h"
 #include "model/model.h"
 #include "command_options.h"
-#include "report.h"
+#include "output.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // choir key: makes the key of a job.
 #include "commands.h"
 #include "command_options.h"
-#include "report.h"
+#include "output.h"
 
 #include <choir/coordinator.h>
 

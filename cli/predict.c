@@ -4,10 +4,10 @@
 #include "number.h"
 #include "precision_option.h"
 #include "command_options.h"
-#include "report.h"
+#include "output.h"
 #include "data/image_data.h"
-#include "data/source.h"
-#include "spool.h"
+#include "data/training_data.h"
+#include "standard_input.h"
 
 #include <math.h>
 #include <stdio.h>

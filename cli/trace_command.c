@@ -1,8 +1,8 @@
 // choir trace: one trace of all workers of a job, and who waited for whom.
 #include "commands.h"
 #include "command_options.h"
-#include "report.h"
-#include "trace_parts.h"
+#include "output.h"
+#include "trace_waits.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 // Attention as products of all heads of an image, with a softmax by rows between them. The scores
 // of as many heads as fit are kept, and the backward pass makes them again. Where tensors have 16
 // bits the scores have 32, and the weights of the softmax are rounded to 16.
-#include "block.h"
-#include "numbers.h"
-#include "product.h"
+#include "block_reduce.h"
+#include "device_math.h"
+#include "matmul.h"
 
 namespace choir_cuda
 {

@@ -1,5 +1,5 @@
 // Comparisons, logical operations and the choice by a condition, which broadcast.
-#include "numbers.h"
+#include "device_math.h"
 
 namespace choir_cuda
 {

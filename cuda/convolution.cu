@@ -2,7 +2,7 @@
 // of matrices. Others without cuDNN, or for which it has no algorithm with the same bits each
 // time, are products whose operands are looked up in the images (implicit GEMM).
 #include "convolution.h"
-#include "product.h"
+#include "matmul.h"
 
 namespace choir_cuda
 {

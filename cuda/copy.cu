@@ -1,7 +1,7 @@
 // Copies between the host and a device, within a device, and between devices. CUDA copies at once
 // only from and to pinned memory, and stops the host for other memory. So other memory goes by way
 // of a staging buffer.
-#include "internal.h"
+#include "plugin.h"
 
 #include <cstring>
 #include <new>

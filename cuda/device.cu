@@ -1,5 +1,5 @@
 // The device table: GPUs and their memory.
-#include "internal.h"
+#include "plugin.h"
 
 #include <cstdlib>
 #include <new>

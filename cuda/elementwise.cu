@@ -1,6 +1,6 @@
 // Elementwise operations of one and two operands and their gradients: formulas in a table, and one
 // kernel for each number of operands.
-#include "numbers.h"
+#include "device_math.h"
 
 namespace choir_cuda
 {

@@ -1,5 +1,5 @@
 // Failures of CUDA and its libraries as Choir's statuses, and the thread's current GPU.
-#include "internal.h"
+#include "plugin.h"
 
 #include <chrono>
 

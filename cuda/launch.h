@@ -2,7 +2,7 @@
 #pragma once
 
 #include "half.h"
-#include "internal.h"
+#include "plugin.h"
 
 #include <cstring>
 

@@ -2,7 +2,7 @@
 // of its own.
 #pragma once
 
-#include "internal.h"
+#include "plugin.h"
 
 #if __has_include(<nccl.h>)
 #include <nccl.h>

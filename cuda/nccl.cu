@@ -1,6 +1,6 @@
 // Cross-device operations by NCCL, for GPUs that cannot show each other their memory. NCCL only
 // moves bytes: the sums are made here, in the order of the canonical tree.
-#include "cross.h"
+#include "collective.h"
 
 namespace choir_cuda
 {

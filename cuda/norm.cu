@@ -1,7 +1,7 @@
 // Normalization by rows (layer norm, RMS norm) and by channels over a batch. Sums are in f64 and
 // their order depends on the shape alone.
-#include "block.h"
-#include "numbers.h"
+#include "block_reduce.h"
+#include "device_math.h"
 
 namespace choir_cuda
 {

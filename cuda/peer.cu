@@ -1,6 +1,6 @@
 // Cross-device operations over memory that GPUs show each other: an owner's kernel reads all
 // partial sums where they are, and copies its share of the sum to the other members.
-#include "cross.h"
+#include "collective.h"
 
 namespace choir_cuda
 {
@@ -97,6 +97,7 @@ static int score(const choir_group *group, choir_collective_kind, int64_t)
 		return 0;
 	for (int i = 0; i < group->members; i++)
 		for (int k = 0; k < group->members; k++) {
+			on_gpu on(d[i]->gpu); // the thread's own may be lost
 			int can = d[i]->gpu == d[k]->gpu;
 			if (!can && cudaDeviceCanAccessPeer(&can, d[i]->gpu, d[k]->gpu) != cudaSuccess)
 				(void) cudaGetLastError();

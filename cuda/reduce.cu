@@ -1,7 +1,7 @@
 // Reductions: sums, extremes and their positions, cumulative sums, and squares of chunks. The
 // shape alone decides the order of additions, so bits do not depend on the GPU.
-#include "block.h"
-#include "numbers.h"
+#include "block_reduce.h"
+#include "device_math.h"
 
 #include <type_traits>
 

@@ -1,7 +1,7 @@
 // Softmax, its logarithm, and the cross entropy of labels: a block for each row, with sums in f64.
 // A label outside of the classes gives NAN.
-#include "block.h"
-#include "numbers.h"
+#include "block_reduce.h"
+#include "device_math.h"
 
 namespace choir_cuda
 {

@@ -1,7 +1,7 @@
 // Streams of CUDA, and the pinned staging buffers for copies from and to the host. A mark is an
 // event; a mark with nothing queued since the last one is the last one. CUDA has no wait with a
 // time limit, so a wait looks at the event again and again.
-#include "internal.h"
+#include "plugin.h"
 
 #include <chrono>
 #include <new>

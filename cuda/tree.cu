@@ -1,7 +1,7 @@
 // The canonical tree on GPUs: each element is added in the tree's order, whoever adds it, so sums
 // have the same bits for any number of GPUs and workers.
-#include "cross.h"
-#include "numbers.h"
+#include "collective.h"
+#include "device_math.h"
 
 namespace choir_cuda
 {

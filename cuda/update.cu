@@ -1,8 +1,8 @@
-// Updates of optimizers: the formulas of src/op/plain/update.inc, in the same order of operations,
-// so that they give the CPU's bits, but for the norms of "lamb_update". "update_gate" decides on
-// the device whether and by which factor the updates write.
-#include "block.h"
-#include "numbers.h"
+// Updates of optimizers: the formulas of src/op/plain/update_loops.inc, in the same order of
+// operations, so that they give the CPU's bits, but for the norms of "lamb_update". "update_gate"
+// decides on the device whether and by which factor the updates write.
+#include "block_reduce.h"
+#include "device_math.h"
 
 namespace choir_cuda
 {

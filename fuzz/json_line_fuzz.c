@@ -2,7 +2,7 @@
 // in the line's numbers.
 #include "fuzz.h"
 
-#include "page/json_line.h"
+#include "report/json_line.h"
 
 static int lies_in(const char *text, const char *line, size_t size)
 {

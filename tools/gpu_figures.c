@@ -1,6 +1,6 @@
 // Times training steps for tools/gpu-check, beside those of tools/gpu_peers.py:
-//     gpu_figures gpt2|resnet50|mlp128 STEPS BATCH DEVICES [small]
-// prints a JSON line. "small" makes the nets small, for a trial without a GPU. Public headers only.
+//     gpu_figures gpt2|resnet50|mlp128|launch STEPS BATCH DEVICES [small]
+// prints a JSON line. launch: the host's time to queue an operation on one element. "small" makes the nets small, for a trial without a GPU. Public headers only.
 #define _POSIX_C_SOURCE 200809L
 #include <choir/choir.h>
 
@@ -156,9 +156,38 @@ static choir_status run(choir_strategy *s, net *n, int steps)
 	return choir_strategy_hash(s) == 0 ? choir_error_status() : CHOIR_OK;
 }
 
+static uint64_t free_memory(const char *device)
+{
+	choir_device_info info = { .size = sizeof info };
+	return choir_device_describe(choir_device_find(device), &info) == CHOIR_OK ? info.memory_free
+																			   : 0;
+}
+
+static choir_status measure_launch(const char *device, int launches)
+{
+	choir_frame *f = choir_frame_new(choir_device_find(device));
+	double each = 0;
+	if (f == NULL)
+		return choir_error_status();
+	for (int round = 0; round < 2; round++) { // the second has its memory
+		choir_frame_clear(f);
+		const double begun = now();
+		choir_tensor *x = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(1), 1);
+		for (int i = 0; i < launches; i++)
+			x = choir_negate(x);
+		each = (now() - begun) / launches;
+	}
+	const choir_status status = choir_frame_status(f);
+	if (status == CHOIR_OK)
+		printf("{\"figure\": \"launch\", \"by\": \"choir\", \"us\": %.3f}\n", each * 1e6);
+	choir_frame_free(f);
+	return status;
+}
+
 static choir_status measure(net *n, int steps, const char *devices, choir_layer *(*make)(net *))
 {
 	const bool mixed = strcmp(n->model, "mlp128") != 0;
+	const uint64_t free_before = free_memory(devices);
 	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
 			.devices = devices, .replicas = 1, .seed = 1,
 			.precision = mixed ? CHOIR_PRECISION_MIXED_BF16 : CHOIR_PRECISION_F32));
@@ -180,9 +209,10 @@ static choir_status measure(net *n, int steps, const char *devices, choir_layer 
 	const double each = (now() - begun - hash) / steps;
 	if (status == CHOIR_OK)
 		printf("{\"figure\": \"%s\", \"by\": \"choir\", \"batch\": %lld, \"step_ms\": %.4f, "
-			   "\"examples_per_s\": %.1f, \"small\": %s}\n",
+			   "\"examples_per_s\": %.1f, \"small\": %s, \"memory_mib\": %lld}\n",
 				n->model, (long long) n->batch, each * 1e3, (double) n->batch / each,
-				n->small ? "true" : "false");
+				n->small ? "true" : "false",
+				((long long) free_before - (long long) free_memory(devices)) >> 20);
 	choir_strategy_free(s);
 	return status;
 }
@@ -194,6 +224,12 @@ int main(int argc, char **argv)
 		choir_layer *(*make)(net *);
 	} models[] = { { "gpt2", make_gpt2 }, { "resnet50", make_resnet50 },
 		{ "mlp128", make_mlp128 } };
+	if (argc > 4 && strcmp(argv[1], "launch") == 0) {
+		if (measure_launch(argv[4], atoi(argv[2])) == CHOIR_OK)
+			return 0;
+		fprintf(stderr, "gpu_figures: %s\n", choir_error());
+		return 1;
+	}
 	for (size_t i = 0; argc > 4 && i < sizeof models / sizeof models[0]; i++) {
 		if (strcmp(argv[1], models[i].name) != 0)
 			continue;
@@ -204,6 +240,6 @@ int main(int argc, char **argv)
 			fprintf(stderr, "gpu_figures: %s\n", choir_error());
 		return status != CHOIR_OK;
 	}
-	fprintf(stderr, "usage: gpu_figures gpt2|resnet50|mlp128 STEPS BATCH DEVICES [small]\n");
+	fprintf(stderr, "usage: gpu_figures gpt2|resnet50|mlp128|launch STEPS BATCH DEVICES [small]\n");
 	return 2;
 }

@@ -1,8 +1,9 @@
 // choir bench all-reduce: sums of buffers that each replica has just written. No sum is faster
 // than reading its operands, so the read bandwidth of all replicas is measured before and after.
-#include "check_options.h"
+#include "compare_options.h"
 #include "bench/bench.h"
-#include "report.h"
+#include "output.h"
+#include "precision_option.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ enum {
 };
 
 static struct {
-	const char *devices, *operations, *shapes;
+	const char *devices, *operations, *shapes, *wire;
 	int64_t replicas, max;
 	bool json;
 } given = { .replicas = 2, .max = DEFAULT_MAX };
@@ -46,6 +47,10 @@ static const option options[] = {
 	{ .name = "--shapes", .value = "NET", .kind = OPTION_CHOICE, .to = &given.shapes,
 		.choices = shapes,
 		.help = "instead of buffers, reduce all gradients of resnet50 or\ngpt2 in one batch" },
+	{ .name = "--wire", .value = "DTYPE", .kind = OPTION_CHOICE, .to = &given.wire,
+		.choices = wire_names,
+		.help = "measure updates of variables instead, with gradients\n"
+				"summed and sent in f32, f16 or bf16" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on
@@ -58,7 +63,9 @@ static const command self = {
 			"rounds. In each round every replica first writes its buffer. Then all start the\n"
 			"all-reduce together, and the slowest replica's time counts. GB/s is the size of one\n"
 			"buffer divided by the median time of all rounds. Under mpirun -n N the replicas are\n"
-			"divided among N processes.",
+			"divided among N processes.\n\n"
+			"With --wire, each buffer is the f32 gradient of a variable, and the time is that of\n"
+			"the whole update by SGD: the gradient is rounded, summed and widened.",
 	.examples = { "choir bench all-reduce --replicas 4 --operations ring",
 			"mpirun -n 2 choir bench all-reduce --shapes resnet50 --json" },
 	.n = sizeof options / sizeof options[0],
@@ -67,8 +74,10 @@ static const command self = {
 
 typedef struct {
 	int64_t bytes;
-	size_t n; // tensors of --shapes
+	size_t n; // tensors of --shapes, or gradients
 	int64_t elements[MAX_SHAPES];
+	choir_optimizer *optimizer; // --wire
+	choir_variable *variable[MAX_SHAPES];
 	int rounds;
 	bool together; // each replica has its own device
 	choir_cluster *cluster; // NULL: one worker
@@ -113,7 +122,19 @@ static choir_status sum_round(choir_replica *r, bench *b, int round)
 	return CHOIR_OK;
 }
 
-static choir_status sum_shapes(choir_replica *r, bench *b, int round)
+// A read waits for the update.
+static choir_status update(choir_replica *r, const bench *b, choir_tensor *const gradients[])
+{
+	for (size_t i = 0; i < b->n; i++)
+		CHOIR_TRY(choir_optimizer_add_gradient(b->optimizer, r, b->variable[i], gradients[i]));
+	CHOIR_TRY(choir_optimizer_apply_gradients(b->optimizer, r));
+	for (size_t i = 0; i < b->n; i++)
+		if (choir_variable_read(b->variable[i], r->frame) == NULL)
+			return choir_error_status();
+	return CHOIR_OK;
+}
+
+static choir_status sum_tensors(choir_replica *r, bench *b, int round)
 {
 	const size_t mark = choir_frame_mark(r->frame);
 	choir_tensor *t[MAX_SHAPES];
@@ -123,7 +144,8 @@ static choir_status sum_shapes(choir_replica *r, bench *b, int round)
 	CHOIR_TRY(choir_frame_status(r->frame));
 	CHOIR_TRY(start_together(r, b, round));
 	const double start = now();
-	CHOIR_TRY(choir_replica_batch_all_reduce(r, CHOIR_SUM, b->n, t, t));
+	CHOIR_TRY(b->optimizer != NULL ? update(r, b, t)
+								   : choir_replica_batch_all_reduce(r, CHOIR_SUM, b->n, t, t));
 	b->seconds[choir_replica_id(r) - b->first][round] = now() - start;
 	choir_frame_rewind(r->frame, mark);
 	return CHOIR_OK;
@@ -134,7 +156,7 @@ static choir_status sum_rounds(choir_replica *r, void *user)
 	bench *b = user;
 	choir_status status = CHOIR_OK;
 	for (int round = 0; status == CHOIR_OK && round < b->rounds; round++)
-		status = b->n > 0 ? sum_shapes(r, b, round) : sum_round(r, b, round);
+		status = b->n > 0 ? sum_tensors(r, b, round) : sum_round(r, b, round);
 	if (status != CHOIR_OK)
 		atomic_store(&b->stopped, true);
 	return status;
@@ -213,6 +235,8 @@ static void print_sum(const bench *b, double seconds)
 	const double rate = (double) b->bytes / seconds / 1e9;
 	if (given.json) {
 		json_begin();
+		if (given.wire != NULL)
+			json_text("wire", given.wire);
 		json_integer("bytes", b->bytes);
 		json_number("us_median", 1e6 * seconds);
 		json_number("gb_per_s", rate);
@@ -231,6 +255,8 @@ static void print_shapes(const bench *b, double seconds)
 	if (given.json) {
 		json_begin();
 		json_text("shapes", given.shapes);
+		if (given.wire != NULL)
+			json_text("wire", given.wire);
 		json_integer("tensors", (int64_t) b->n);
 		json_integer("bytes", b->bytes);
 		json_list("elements", b->n, b->elements);
@@ -243,6 +269,33 @@ static void print_shapes(const bench *b, double seconds)
 	}
 }
 
+// Rates this small leave no trace in f32 numbers of other sizes.
+static choir_status make_optimizer(choir_strategy *s, bench *b)
+{
+	choir_scope scope;
+	CHOIR_TRY(choir_scope_enter(&scope, s));
+	b->optimizer = choir_optimizer_new(
+			CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 1e-20));
+	const choir_status status = b->optimizer == NULL ? choir_error_status() : CHOIR_OK;
+	const choir_status left = choir_scope_exit(&scope);
+	return status == CHOIR_OK ? left : status;
+}
+
+static choir_status make_variables(choir_strategy *s, bench *b)
+{
+	char name[48];
+	choir_scope scope;
+	choir_status status = CHOIR_OK;
+	CHOIR_TRY(choir_scope_enter(&scope, s));
+	for (size_t i = 0; i < b->n && status == CHOIR_OK; i++) {
+		snprintf(name, sizeof name, "of_%lld_bytes/%zu", (long long) b->bytes, i);
+		b->variable[i] = choir_variable_new(name, CHOIR_SHAPE(b->elements[i]), NULL);
+		status = b->variable[i] == NULL ? choir_error_status() : CHOIR_OK;
+	}
+	const choir_status left = choir_scope_exit(&scope);
+	return status == CHOIR_OK ? left : status;
+}
+
 static choir_status measure_shapes(choir_strategy *s, bench *b)
 {
 	double seconds;
@@ -250,6 +303,8 @@ static choir_status measure_shapes(choir_strategy *s, bench *b)
 	b->bytes = 0;
 	for (size_t i = 0; i < b->n; i++)
 		b->bytes += b->elements[i] * (int64_t) sizeof(float);
+	if (b->optimizer != NULL)
+		CHOIR_TRY(make_variables(s, b));
 	b->rounds = MIN_ROUNDS;
 	CHOIR_TRY(slowest(s, sum_rounds, b, &seconds));
 	print_shapes(b, seconds);
@@ -274,6 +329,11 @@ static choir_status measure_sums(choir_strategy *s, bench *b)
 		b->rounds = rounds < MIN_ROUNDS ? MIN_ROUNDS
 				: rounds > MAX_ROUNDS	? MAX_ROUNDS
 										: (int) rounds;
+		if (b->optimizer != NULL) {
+			b->n = 1;
+			b->elements[0] = b->bytes / (int64_t) sizeof(float);
+			CHOIR_TRY(make_variables(s, b));
+		}
 		CHOIR_TRY(slowest(s, sum_rounds, b, &seconds));
 		print_sum(b, seconds);
 	}
@@ -299,6 +359,8 @@ static choir_status measure(choir_strategy *s, bench *b)
 	b->together = choir_strategy_worker_devices(s) == given.replicas;
 	if (b->cluster == NULL) // measured in one process only
 		status = measure_read(s, b);
+	if (status == CHOIR_OK && given.wire != NULL)
+		status = make_optimizer(s, b);
 	if (status == CHOIR_OK)
 		status = given.shapes != NULL ? measure_shapes(s, b) : measure_sums(s, b);
 	b->n = 0;
@@ -312,10 +374,11 @@ static choir_strategy *make_strategy(choir_cluster *c)
 {
 	if (choir_cluster_workers(c) == 1)
 		return bench_strategy(given.replicas, given.devices, 1,
-				CHOIR_OPTIONS(choir_strategy_options, .cross_device_ops = given.operations));
+				CHOIR_OPTIONS(choir_strategy_options, .cross_device_ops = given.operations,
+						.wire = wire_of(given.wire)));
 	if (given.operations == NULL)
 		return bench_strategy(given.replicas, given.devices, 1,
-				CHOIR_OPTIONS(choir_strategy_options, .cluster = c));
+				CHOIR_OPTIONS(choir_strategy_options, .cluster = c, .wire = wire_of(given.wire)));
 	choir_fail(CHOIR_INVALID,
 			"--operations %s: %d processes were started, "
 			"which have one algorithm; needs one process",

@@ -2,8 +2,8 @@
 // the same files, so that both see the same load. A first pass brings the files into the page
 // cache.
 #include "bench/bench.h"
-#include "data/open.h"
-#include "report.h"
+#include "data/raw_data.h"
+#include "output.h"
 
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,6 +1,6 @@
 // choir bench run: the time of an empty run and of an empty merge call, back to back.
 #include "bench/bench.h"
-#include "report.h"
+#include "output.h"
 
 #include <stdio.h>
 

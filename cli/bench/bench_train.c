@@ -1,15 +1,15 @@
 // choir bench train: fixed models on random data in memory, so that other libraries can be
-// measured on the same work (tools/bench-peers). Groups of three steps are measured, after five to
-// warm up.
-#include "check_options.h"
+// measured on the same work (tools/bench-peers). Groups of three steps are measured, after five
+// steps of warm-up.
+#include "compare_options.h"
 #include "bench/bench.h"
-#include "bench/save.h"
-#include "breakdown.h"
+#include "bench/checkpoint_cost.h"
+#include "trace_breakdown.h"
 #include "precision_option.h"
-#include "bench/distance.h"
-#include "bench/limit.h"
+#include "bench/roofline_gap.h"
+#include "bench/roofline.h"
 #include "model/model.h"
-#include "report.h"
+#include "output.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "report.h"
+#include "output.h"
 
 static void print_item(const printed_column *c)
 {

@@ -1,7 +1,7 @@
 // Directories of images, with a directory for each class.
 #pragma once
 
-#include "data/source.h"
+#include "data/training_data.h"
 
 // Lists the files, and with s->wrong looks for those that cannot be decoded.
 choir_status image_open(source *s);

@@ -3,7 +3,7 @@
 #include "data/table_data.h"
 #include "percent_encoding.h"
 #include "data/data_report.h"
-#include "report.h"
+#include "output.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // CSV files: one column is the target, all other columns of numbers are the input.
 #pragma once
 
-#include "data/source.h"
+#include "data/training_data.h"
 
 // Finds the target (s->target, or "label", or the last column) and reads all rows; count gets
 // their batches.

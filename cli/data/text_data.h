@@ -1,7 +1,7 @@
 // Text, of which a model learns the next byte.
 #pragma once
 
-#include "data/source.h"
+#include "data/training_data.h"
 
 // CHOIR_INVALID: fewer than two windows of s->context bytes.
 choir_status text_open(source *s);

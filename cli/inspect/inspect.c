@@ -2,9 +2,9 @@
 #include "commands.h"
 #include "inspect/inspect.h"
 #include "number.h"
-#include "data/open.h"
+#include "data/raw_data.h"
 #include "command_options.h"
-#include "report.h"
+#include "output.h"
 
 #include <stdio.h>
 #include <stdlib.h>

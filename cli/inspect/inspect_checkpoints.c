@@ -2,7 +2,7 @@
 #include "inspect/inspect.h"
 
 #include "number.h"
-#include "report.h"
+#include "output.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "inspect/inspect.h"
 
 #include "number.h"
-#include "report.h"
+#include "output.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 // A GPT on bytes (Radford et al. 2019), with layer norm before attention and dense layers, and no
 // bias in the output projection.
-#include "model/kind.h"
+#include "model/model_kinds.h"
 
 #include <stdio.h>
 

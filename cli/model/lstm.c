@@ -1,6 +1,6 @@
 // A recurrent language model on bytes: an embedding, LSTMs (Hochreiter and Schmidhuber 1997), and
 // a dense layer that scores the next byte at each position.
-#include "model/kind.h"
+#include "model/model_kinds.h"
 
 #include <stdio.h>
 

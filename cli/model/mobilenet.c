@@ -1,7 +1,7 @@
 // MobileNet (Howard et al. 2017, table 1): a 3x3 convolution, 13 blocks of a depthwise 3x3
 // convolution and a 1x1 convolution, and a dense layer after the mean of all pixels. On images of
 // at most 64 x 64 pixels the first convolution has stride 1.
-#include "model/kind.h"
+#include "model/model_kinds.h"
 
 #include <stdio.h>
 

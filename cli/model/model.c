@@ -1,6 +1,6 @@
 // The table of models.
 #include "model/model.h"
-#include "model/kind.h"
+#include "model/model_kinds.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // Estimates the memory of a training from the sizes of its model.
 #include "model/model_memory.h"
 
-#include "report.h"
+#include "output.h"
 
 memory_plan memory_needed(
 		const model_plan *plan, const choir_strategy *s, int slots, int64_t batch)

@@ -3,7 +3,7 @@
 // stage but the first halves the image and doubles the channels, with a 1x1 convolution as the
 // shortcut. On images larger than 64 x 64 pixels resnet18 begins with a 7x7 convolution of stride
 // 2 and a pool of 3x3 pixels and stride 2; on smaller ones with a 3x3 convolution, as resnet20.
-#include "model/kind.h"
+#include "model/model_kinds.h"
 
 #include <stdio.h>
 #include <string.h>

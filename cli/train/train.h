@@ -1,11 +1,11 @@
 // A training: its options, state and parts.
 #pragma once
 
-#include "train/best.h"
-#include "breakdown.h"
+#include "train/best_epoch.h"
+#include "trace_breakdown.h"
 #include "model/model_memory.h"
 #include "command_options.h"
-#include "data/source.h"
+#include "data/training_data.h"
 
 #include <choir/coordinator.h>
 
@@ -37,7 +37,7 @@ typedef struct {
 	double loss; // of the last logged step
 } share;
 
-typedef struct job job; // of train_job.c
+typedef struct job job; // of train_coordinator.c
 
 // The last change of options at a resume.
 enum { CHANGES_SIZE = 1000 };

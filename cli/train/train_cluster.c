@@ -1,5 +1,5 @@
 // Training with several processes. Only the chief prints and writes.
-#include "check_options.h"
+#include "compare_options.h"
 #include "train/train.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // The workers' shares of the training examples, and the held-out test examples.
-#include "report.h"
+#include "output.h"
 #include "data/text_data.h"
 #include "train/train.h"
 

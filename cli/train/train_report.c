@@ -1,6 +1,6 @@
 // Prints progress and results of a training: lines for people, or JSON objects.
-#include "report.h"
-#include "train/summary.h"
+#include "output.h"
+#include "train/train_summary.h"
 #include "train/train.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // Creates data, input, model and optimizer. It checks everything before hours of work.
-#include "model/init.h"
+#include "model/initial_weights.h"
 #include "precision_option.h"
 #include "train/train.h"
 

@@ -1,5 +1,5 @@
 // Records a training: spans of time (--trace) and scalars for TensorBoard (--log).
-#include "report.h"
+#include "output.h"
 #include "train/train.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "base/descriptor_watch.h"
 
 #include "base/alloc.h"
-#include "base/atomic.h"
+#include "base/gate.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"

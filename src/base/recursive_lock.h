@@ -2,7 +2,7 @@
 // for long, and while the program's code runs.
 #pragma once
 
-#include "base/atomic.h"
+#include "base/gate.h"
 
 typedef struct {
 	chi_gate gate; // word: readers, above two flags (recursive_lock.c)

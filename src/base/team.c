@@ -2,7 +2,7 @@
 #include "base/team.h"
 
 #include "base/alloc.h"
-#include "base/atomic.h"
+#include "base/gate.h"
 #include "base/clock.h"
 #include "base/processors.h"
 #include "base/thread.h"

@@ -1,6 +1,6 @@
 // Signals are for the host's threads; those of faults reach its crash handler.
 #include "base/thread.h"
-#include "base/atomic.h"
+#include "base/gate.h"
 #include "base/clock.h"
 #include "base/fpenv.h"
 #include "base/text.h"

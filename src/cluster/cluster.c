@@ -4,7 +4,7 @@
 #include "trace/spans.h"
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/module.h"
+#include "base/dynamic_library.h"
 #include "base/options.h"
 #include "base/processors.h"
 #include "choir/library.h"
@@ -343,6 +343,21 @@ void choir_cluster_abort(choir_cluster *c, const char *why)
 int choir_cluster_worker(const choir_cluster *c)
 {
 	return c == NULL ? 0 : c->worker;
+}
+
+bool choir_cluster_is_chief(const choir_cluster *c)
+{
+	return c != NULL && c->worker == 0;
+}
+
+int choir_cluster_task_index(const choir_cluster *c)
+{
+	return c == NULL ? 0 : c->task_index;
+}
+
+const char *choir_cluster_task_type(const choir_cluster *c)
+{
+	return c == NULL ? "" : chi_task_name(c->task);
 }
 
 int choir_cluster_workers(const choir_cluster *c)

@@ -3,7 +3,7 @@
 #include "cluster/mpi_loader.h"
 
 #include "base/clock.h"
-#include "base/module.h"
+#include "base/dynamic_library.h"
 #include "base/options.h"
 #include "base/registry.h"
 #include "base/text.h"

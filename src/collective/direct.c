@@ -2,7 +2,7 @@
 // and calls the done functions, while the chunk is in its cache.
 #include "base/alloc.h"
 #include "base/thresholds.h"
-#include "collective/rendezvous.h"
+#include "collective/chunked_algorithm.h"
 #include "collective/tree.h"
 
 typedef struct {

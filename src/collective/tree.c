@@ -112,11 +112,31 @@ static void take_out(chi_partial_sums *sums, int at)
 	}
 }
 
+static bool is_last(const chi_buffer *b)
+{
+	return b != NULL && chi_atomic32_load(&b->references) == 1;
+}
+
+// Or nobody else has the contribution any more. Chunks use several streams.
+static bool may_overwrite(const chi_partial_sums *sums, int i)
+{
+	const chi_buffer *b = sums->buffer[i];
+	return sums->own[i] || (sums->spent == NULL && is_last(b) && !b->foreign);
+}
+
+static void give_back(chi_partial_sums *sums, chi_buffer *b)
+{
+	if (sums->spent != NULL && is_last(b))
+		chi_buffer_list_add(sums->spent, b);
+	else
+		chi_buffer_release(b);
+}
+
 static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 {
-	const int b = a + 1;
-	chi_buffer *into = sums->own[a] ? sums->buffer[a] : sums->own[b] ? sums->buffer[b] : NULL;
-	void *data = sums->own[a] ? sums->node[a].data : sums->node[b].data;
+	const int b = a + 1, to = may_overwrite(sums, a) ? a : may_overwrite(sums, b) ? b : CHOIR_NONE;
+	chi_buffer *into = to == CHOIR_NONE ? NULL : sums->buffer[to];
+	void *data = to == CHOIR_NONE ? NULL : sums->node[to].data;
 	if (into != NULL) {
 		chi_buffer_retain(into);
 	} else {
@@ -130,18 +150,17 @@ static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 		shown(sums, sums->node[b].data) };
 	choir_buffer out = shown(sums, data);
 	choir_status status = chi_kernel_run(stream, "add", 2, in, &out, NULL);
-	// Any stream may take memory that was released to the pool.
-	if (status == CHOIR_OK && sums->own[a] && sums->own[b] && sums->spent == NULL)
+	// Any stream may take memory that was released to the pool, and a full device frees it.
+	if (status == CHOIR_OK && sums->spent == NULL &&
+			((sums->own[a] && sums->own[b]) || is_last(sums->buffer[a]) ||
+					is_last(sums->buffer[b])))
 		status = chi_stream_wait(stream);
 	if (status != CHOIR_OK) {
 		chi_buffer_release(into);
 		return status;
 	}
-	chi_buffer_release(sums->buffer[a]);
-	if (sums->own[a] && sums->own[b] && sums->spent != NULL)
-		chi_buffer_list_add(sums->spent, sums->buffer[b]);
-	else
-		chi_buffer_release(sums->buffer[b]);
+	give_back(sums, sums->buffer[a]);
+	give_back(sums, sums->buffer[b]);
 	sums->buffer[a] = into;
 	sums->own[a] = true;
 	sums->node[a].data = data;

@@ -3,8 +3,8 @@
 #include "coordinator/coordinator.h"
 
 #include "base/alloc.h"
-#include "coordinator/job_model_state.h"
-#include "coordinator/values_message.h"
+#include "coordinator/ps_checkpoint.h"
+#include "coordinator/closure_message.h"
 #include "base/clock.h"
 #include "strategy/context.h"
 #include "trace/health.h"

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "coordinator/dispatch.h"
-#include "coordinator/job_model.h"
-#include "coordinator/post.h"
+#include "coordinator/push_pull_messages.h"
+#include "coordinator/network_thread.h"
 #include "coordinator/task.h"
-#include "strategy/remote.h"
+#include "strategy/remote_variables.h"
 
 // A call of a function on each worker, which the thread makes.
 typedef struct {

@@ -2,7 +2,7 @@
 // and lost are the hub's owner's.
 #pragma once
 
-#include "coordinator/closures.h"
+#include "coordinator/closure_queue.h"
 #include "coordinator/protocol.h"
 
 typedef struct chi_dispatch {

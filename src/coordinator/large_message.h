@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/alloc.h"
-#include "base/fields.h"
+#include "base/serialization.h"
 
 typedef struct {
 	size_t at; // bytes of the pack in front of it

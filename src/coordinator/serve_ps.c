@@ -2,8 +2,8 @@
 #include "coordinator/serve_ps.h"
 
 #include "coordinator/dial.h"
-#include "coordinator/job_model_state.h"
-#include "coordinator/server.h"
+#include "coordinator/ps_checkpoint.h"
+#include "coordinator/ps_requests.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -1,7 +1,7 @@
 // Components have a shape and contiguous values.
 #pragma once
 
-#include "data/stage.h"
+#include "data/dataset.h"
 
 typedef struct {
 	chi_ragged_value *ragged_value;

@@ -1,5 +1,5 @@
 // A seek begins the pass anew; stages that cannot jump read up to the position.
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include "base/hash.h"
 

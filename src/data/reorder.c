@@ -2,7 +2,7 @@
 // behind a shuffle, whose buffer then holds bytes instead of floats.
 #include "data/reorder.h"
 
-#include "data/stage.h"
+#include "data/dataset.h"
 
 static size_t example_bytes(const choir_dataset *d)
 {

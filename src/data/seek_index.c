@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "base/hash.h"
 #include "base/size.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 
 enum { MAX_SEEK_POINTS = 1 << 15 };
 

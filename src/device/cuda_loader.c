@@ -5,7 +5,7 @@
 #include "base/atomic.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "base/module.h"
+#include "base/dynamic_library.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "device/device.h"
@@ -24,6 +24,8 @@ enum { PATH = 4096, WHY = 400 };
 static chi_mutex cuda_mutex = CHI_MUTEX_STATIC(CHI_RANK_CLUSTER, "libchoir-cuda");
 static chi_atomic32 asked_for; // set after the others, which are then constant
 static const choir_cuda_plugin *cuda;
+static bool wanted; // a library was named, or found beside a driver
+static chi_atomic32 warned;
 static char missing_why[WHY] = "no device of the kind gpu was asked for";
 
 static bool has_driver(void)
@@ -80,16 +82,18 @@ static choir_status find(void)
 	chi_module *m;
 	if (asked != NULL && strcmp(asked, "off") == 0)
 		return choir_fail(CHOIR_NOT_FOUND, "CHOIR_CUDA is \"off\"");
-	if (asked != NULL && asked[0] != '\0' && strchr(asked, '/') == NULL)
+	wanted = asked != NULL && asked[0] != '\0';
+	if (wanted && strchr(asked, '/') == NULL)
 		return choir_fail(CHOIR_INVALID,
 				"CHOIR_CUDA: \"%.60s\" is unknown; off, or the path of a libchoir-cuda needed",
 				asked);
-	if (asked != NULL && asked[0] != '\0') {
+	if (wanted) {
 		m = chi_module_open_alone(asked);
 	} else {
 		if (!has_driver())
 			return choir_fail(CHOIR_NOT_FOUND, "this machine has no NVIDIA driver");
 		m = open_library();
+		wanted = m != NULL;
 	}
 	return m == NULL ? choir_error_status() : open_plugin(m);
 }
@@ -114,6 +118,12 @@ const choir_cuda_plugin *chi_cuda_open(void)
 const choir_cuda_plugin *chi_cuda_plugin(void)
 {
 	return chi_atomic32_load(&asked_for) ? cuda : NULL;
+}
+
+void chi_cuda_warn(void)
+{
+	if (chi_cuda_plugin() == NULL && wanted && chi_atomic32_exchange(&warned, 1) == 0)
+		chi_log(CHOIR_LOG_WARNING, "gpu: %s; CPUs are used", missing_why);
 }
 
 const char *chi_cuda_missing(void)

@@ -11,3 +11,6 @@ const choir_cuda_plugin *chi_cuda_open(void);
 const choir_cuda_plugin *chi_cuda_plugin(void);
 
 const char *chi_cuda_missing(void);
+
+// After chi_cuda_open: a library that was named or found, but has no GPU, is a warning once.
+void chi_cuda_warn(void);

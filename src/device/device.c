@@ -486,7 +486,8 @@ choir_status chi_device_list_accelerators(int capacity, choir_device *devices[],
 {
 	choir_status status = CHOIR_OK;
 	*count = 0;
-	chi_cuda_open();
+	if (chi_cuda_open() == NULL)
+		chi_cuda_warn();
 	lock_list();
 	for (int i = 0; i < kind_count; i++)
 		for (int d = 0; kinds[i].table.accelerator && d < kinds[i].count && *count < capacity &&

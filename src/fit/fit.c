@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "choir/trace.h"
 #include "fit/fit_model.h"
-#include "fit/fit_monitor.h"
+#include "fit/fit_callbacks.h"
 #include "input/input.h"
 #include "train/metric/metric.h"
 

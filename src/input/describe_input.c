@@ -1,4 +1,4 @@
-// Columns, steps, and the examples that each replica reads.
+// Text about the examples that each replica reads.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -6,45 +6,6 @@
 #include <string.h>
 
 #include "base/text.h"
-
-const choir_column *choir_distributed_dataset_column(
-		const choir_distributed_dataset *data, size_t i)
-{
-	return data != NULL && i < data->stream[0].spec->n ? &data->column[i] : NULL;
-}
-
-static int64_t steps_of(int64_t items, int64_t each)
-{
-	return items == CHOIR_UNKNOWN_CARDINALITY ? CHOIR_UNKNOWN_CARDINALITY
-											  : items / each + (items % each != 0);
-}
-
-int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *data)
-{
-	if (data == NULL)
-		return 0;
-	const choir_dataset *d = data->stream[0].data;
-	if (d->spec.endless)
-		return CHOIR_INFINITE_CARDINALITY;
-	switch (data->rebatch) {
-	case CHI_REBATCH_AS_THEY_COME:
-	case CHI_REBATCH_UNKNOWN_SHARED:
-		return d->elements;
-	case CHI_REBATCH_ELEMENTS:
-		return data->streams > 1 ? CHOIR_UNKNOWN_CARDINALITY
-								 : steps_of(d->elements, data->strategy->replicas);
-	case CHI_REBATCH_ELEMENTS_SHARED:
-		return steps_of(d->elements, chi_input_replicas(data));
-	case CHI_REBATCH_SHARED:
-		return steps_of(d->spec.examples, data->batch);
-	case CHI_REBATCH_STREAM:
-		return data->o.workers > 1 ? CHOIR_UNKNOWN_CARDINALITY
-								   : steps_of(d->spec.examples, data->batch);
-	case CHI_REBATCH_UNKNOWN:
-		break;
-	}
-	return data->o.workers > 1 ? CHOIR_UNKNOWN_CARDINALITY : d->elements;
-}
 
 // Names that the chain reads are not known yet.
 static void add_what_is_read(chi_text *t, const choir_distributed_dataset *data, int worker)

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "base/glob.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 #include "strategy/context.h"
 
 // Whatever the sizes of the dataset's elements.

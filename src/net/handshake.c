@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/module.h"
+#include "base/dynamic_library.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "choir/library.h"

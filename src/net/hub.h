@@ -4,7 +4,7 @@
 #pragma once
 
 #include "net/handshake.h"
-#include "net/liveness.h"
+#include "net/heartbeat.h"
 
 #include "base/status.h"
 

@@ -2,7 +2,7 @@
 // frames that arrive in pieces. It has no thread and never waits.
 #pragma once
 
-#include "net/connections.h"
+#include "net/net_loader.h"
 #include "net/net_frame.h"
 
 typedef struct {

@@ -3,7 +3,7 @@
 // 28 bytes 4.
 #pragma once
 
-#include "base/fields.h"
+#include "base/serialization.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,21 +3,6 @@
 
 #define TWO_BY_ROOT_PI 1.1283791670955126
 
-choir_status chi_broadcast_shapes(const choir_shape *a, const choir_shape *b, choir_shape *shape)
-{
-	char text[2][CHI_SHAPE_TEXT];
-
-	*shape = a->rank >= b->rank ? *a : *b;
-	for (int i = 1; i <= a->rank && i <= b->rank; i++) {
-		const int64_t da = a->dim[a->rank - i], db = b->dim[b->rank - i];
-		if (da != db && da != 1 && db != 1)
-			return choir_fail(CHOIR_INVALID, "the shapes %s and %s do not broadcast",
-					chi_shape_print(a, text[0]), chi_shape_print(b, text[1]));
-		shape->dim[shape->rank - i] = da == 1 ? db : da;
-	}
-	return CHOIR_OK;
-}
-
 choir_status chi_infer_binary(size_t n, choir_tensor *const in[], const void *attributes,
 		choir_dtype *dtype, choir_shape *shape)
 {

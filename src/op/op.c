@@ -1,8 +1,5 @@
 // Checks inputs, converts plain numbers, infers the shape, runs a kernel on the stream and records
 // a node on the tape.
-#include "base/size.h"
-#include "base/team.h"
-#include "op/kernel/parallel.h"
 #include "op/precision/precision.h"
 #include "op/tape/tape.h"
 #include "trace/trace.h"
@@ -12,137 +9,6 @@
 static choir_buffer buffer_of(const choir_tensor *t)
 {
 	return (choir_buffer){ .data = t->data, .dtype = t->dtype, .shape = t->shape };
-}
-
-// A sum of nothing is zero. True: done, with *status.
-static bool is_trivial(chi_stream *stream, size_t n, const choir_buffer in[], choir_buffer *out,
-		choir_status *status)
-{
-	bool empty = false;
-	size_t bytes = 0;
-
-	*status = CHOIR_OK;
-	if (choir_shape_elements(&out->shape) == 0)
-		return true;
-	for (size_t i = 0; i < n; i++)
-		empty = empty || choir_shape_elements(&in[i].shape) == 0;
-	if (!empty)
-		return false;
-	if (chi_shape_bytes(&out->shape, out->dtype, &bytes))
-		*status = chi_stream_fill(stream, out->data, 0, bytes);
-	return true;
-}
-
-// A foreign failure without a message gets one.
-static choir_status run_judged(const choir_kernel_table *kernel, const char *operation,
-		const choir_kernel_call *call, const chi_parallel_plan *plan, size_t bytes)
-{
-	const chi_suspended_error before = chi_error_suspend();
-	const choir_status status = plan->chunks > 1
-			? chi_parallel_run(plan, operation, kernel->run, call, bytes)
-			: kernel->run(call);
-	if (status != CHOIR_OK)
-		return chi_error_reason(
-				status, "kernel %s", kernel->name ? kernel->name : "without a name");
-	chi_error_resume(before);
-	return CHOIR_OK;
-}
-
-static choir_status run_found(choir_frame *frame, chi_stream *stream, const char *operation,
-		const choir_kernel_table *kernel, choir_kernel_call *call, const chi_parallel_plan *plan)
-{
-	const choir_kernel_call *first = plan->chunks > 1 ? &plan->first : call;
-	const size_t members = plan->chunks > 1 ? (size_t) chi_team_own_members() : 1;
-	const size_t bytes = kernel->scratch ? chi_whole_lines(kernel->scratch(first)) : 0;
-	const size_t all = plan->sums + bytes * members;
-	chi_buffer *scratch = NULL;
-	if (all > 0) {
-		scratch = frame ? chi_frame_buffer(frame, all) : chi_buffer_new(stream->device, all);
-		if (!scratch)
-			return CHOIR_NO_MEMORY;
-		call->scratch = scratch->memory;
-	}
-	const choir_status status = run_judged(kernel, operation, call, plan, bytes);
-	if (!scratch)
-		return status;
-	if (frame) {
-		chi_frame_give_back(frame, scratch);
-		return status;
-	}
-	const choir_status waited = chi_stream_wait(stream);
-	chi_buffer_release(scratch);
-	return status == CHOIR_OK ? waited : status;
-}
-
-choir_status chi_kernel_run_named(
-		chi_stream *stream, const char *operation, const char *name, choir_kernel_call *call)
-{
-	const chi_parallel_plan whole = { .chunks = 1 };
-	const choir_dtype dtype = call->n ? call->in[0].dtype : call->out->dtype;
-	const choir_kernel_table *kernel =
-			chi_kernel_find_named(stream->device, call, operation, name, dtype);
-	if (!kernel)
-		return choir_error_status();
-	call->user = kernel->user;
-	return run_found(NULL, stream, operation, kernel, call, &whole);
-}
-
-// Only built-in kernels on the host run in chunks.
-static choir_status launch(
-		choir_frame *frame, chi_stream *stream, const char *operation, choir_kernel_call *call)
-{
-	choir_status status;
-	chi_parallel_plan plan = { .chunks = 1 };
-
-	if (is_trivial(stream, call->n, call->in, call->out, &status))
-		return status;
-	const choir_dtype dtype = call->n ? call->in[0].dtype : call->out->dtype;
-	const choir_kernel_table *kernel = NULL;
-	if (stream->device->host_memory)
-		chi_parallel_plan_make(operation, call, &plan);
-	if (plan.chunks > 1 &&
-			!(kernel = chi_kernel_find(stream->device, &plan.first, operation, dtype)))
-		return choir_error_status();
-	if (kernel == NULL || !chi_kernel_is_builtin(kernel)) {
-		plan = (chi_parallel_plan){ .chunks = 1 };
-		kernel = chi_kernel_find(stream->device, call, operation, dtype);
-	}
-	if (!kernel)
-		return choir_error_status();
-	plan.first.user = call->user = kernel->user;
-	return run_found(frame, stream, operation, kernel, call, &plan);
-}
-
-choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,
-		const choir_buffer in[], choir_buffer *out, const void *attributes)
-{
-	choir_kernel_call call = { .size = sizeof(call),
-		.stream = stream->state,
-		.device = stream->device->self,
-		.n = n,
-		.in = in,
-		.out = out,
-		.attributes = attributes };
-	return launch(NULL, stream, operation, &call);
-}
-
-choir_status chi_kernel_run_all(
-		chi_stream *stream, const char *operation, size_t n, choir_kernel_call call[])
-{
-	const choir_kernel_table *kernel = NULL;
-	for (size_t i = 0; i < n; i++) {
-		call[i].size = sizeof call[i];
-		call[i].stream = stream->state;
-		call[i].device = stream->device->self;
-		if (i == 0)
-			kernel = chi_kernel_find(stream->device, call, operation, call->in[0].dtype);
-		if (kernel == NULL)
-			return choir_error_status();
-		call[i].user = kernel->user;
-		if (kernel->run_all == NULL)
-			CHOIR_TRY(launch(NULL, stream, operation, &call[i]));
-	}
-	return kernel->run_all != NULL ? kernel->run_all(call, n) : CHOIR_OK;
 }
 
 static choir_status run_kernel(choir_frame *f, const char *operation, size_t n,
@@ -160,7 +26,7 @@ static choir_status run_kernel(choir_frame *f, const char *operation, size_t n,
 		.out = &output,
 		.attributes = attributes };
 	chi_trace_begin(CHOIR_TRACE_COMPUTE, operation);
-	const choir_status status = launch(f, f->stream, operation, &call);
+	const choir_status status = chi_kernel_launch(f, f->stream, operation, &call);
 	chi_trace_end();
 	return status;
 }

@@ -94,17 +94,6 @@ choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
 // The key of the frame's next random numbers. False: recorded in f.
 bool chi_op_draw(choir_frame *f, const char *what, uint64_t seed, choir_random_attributes *next);
 
-// On buffers, for optimizers and reductions.
-// Runs n > 0 calls of one dtype that write nothing that another one uses. Sets all but their
-// tensors and attributes.
-choir_status chi_kernel_run_all(
-		chi_stream *stream, const char *operation, size_t n, choir_kernel_call call[]);
-choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,
-		const choir_buffer in[], choir_buffer *out, const void *attributes);
-// A call that is not empty. CHOIR_UNSUPPORTED: no such kernel.
-choir_status chi_kernel_run_named(
-		chi_stream *stream, const char *operation, const char *name, choir_kernel_call *call);
-
 // The second records out as x's cast.
 extern const chi_op chi_cast_op;
 choir_tensor *chi_cast_record(choir_tensor *x, choir_tensor *out);

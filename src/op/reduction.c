@@ -220,37 +220,6 @@ choir_tensor *choir_prod(choir_tensor *x, choir_axes axes)
 	return rows ? choir_reshape(rows, kept) : NULL;
 }
 
-typedef struct {
-	choir_shape shape;
-} broadcast;
-
-static choir_status infer_broadcast(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
-{
-	const broadcast *b = attributes;
-
-	(void) n;
-	*dtype = in[0]->dtype;
-	*shape = b->shape;
-	return CHOIR_OK;
-}
-
-static choir_status broadcast_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
-{
-	(void) want;
-	gradient[0] = chi_sum_to(dy, &node->in[0]->shape);
-	return CHOIR_OK;
-}
-
-static const chi_op broadcast_op = {
-	.name = "broadcast",
-	.attribute_bytes = sizeof(broadcast),
-	.infer = infer_broadcast,
-	.backward = broadcast_backward,
-	.recordable = true,
-};
-
 choir_tensor *chi_sum_to(choir_tensor *x, const choir_shape *shape)
 {
 	uint32_t axes = 0;
@@ -263,28 +232,4 @@ choir_tensor *chi_sum_to(choir_tensor *x, const choir_shape *shape)
 			axes |= (uint32_t) 1 << i;
 	choir_tensor *sum = sum_axes(x, axes);
 	return sum ? choir_reshape(sum, *shape) : NULL; // restores axes of length 1
-}
-
-choir_tensor *chi_broadcast_to(choir_tensor *x, const choir_shape *shape)
-{
-	if (!x || chi_shape_equal(&x->shape, shape))
-		return x;
-	const broadcast b = { *shape };
-	return chi_op_call(&broadcast_op, NULL, 1, &x, &b);
-}
-
-choir_tensor *choir_broadcast_to(choir_tensor *x, choir_shape shape)
-{
-	char text[2][CHI_SHAPE_TEXT];
-	choir_shape both;
-
-	if (!x)
-		return chi_frame_null_argument(NULL, "broadcast_to");
-	if (choir_shape_elements(&shape) == CHOIR_NONE ||
-			chi_broadcast_shapes(&x->shape, &shape, &both) != CHOIR_OK ||
-			!chi_shape_equal(&both, &shape))
-		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
-				"broadcast_to: %s does not broadcast to %s", chi_shape_print(&x->shape, text[0]),
-				chi_shape_print(&shape, text[1]));
-	return chi_broadcast_to(x, &shape);
 }

@@ -1,4 +1,4 @@
-// Views, casts and counts.
+// Views in another shape, transposition, and counts.
 #include "op/tape/tape.h"
 
 #include <inttypes.h>
@@ -55,6 +55,80 @@ choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape)
 	return chi_op_record(&reshape_op, 1, &x, NULL, chi_tensor_reshape(x, &shape));
 }
 
+static choir_status infer_transpose(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	const choir_transpose_attributes *a = attributes;
+
+	(void) n;
+	*dtype = in[0]->dtype;
+	shape->rank = in[0]->shape.rank;
+	for (int i = 0; i < shape->rank; i++)
+		shape->dim[i] = in[0]->shape.dim[a->axes[i]];
+	return CHOIR_OK;
+}
+
+static choir_status transpose_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	const choir_transpose_attributes *a = node->attributes;
+	int back[CHOIR_MAX_RANK];
+
+	(void) want;
+	for (int i = 0; i < dy->shape.rank; i++)
+		back[a->axes[i]] = i;
+	gradient[0] = choir_transpose(dy, back);
+	return CHOIR_OK;
+}
+
+static const chi_op transpose_op = {
+	.name = "transpose",
+	.attribute_bytes = sizeof(choir_transpose_attributes),
+	.infer = infer_transpose,
+	.backward = transpose_backward,
+	.recordable = true,
+};
+
+// Axes longer than 1 keep their order.
+static bool keeps_order(const choir_shape *shape, const int axes[])
+{
+	int before = -1;
+
+	for (int i = 0; i < shape->rank; i++) {
+		if (shape->dim[axes[i]] == 1)
+			continue;
+		if (axes[i] < before)
+			return false;
+		before = axes[i];
+	}
+	return true;
+}
+
+choir_tensor *choir_transpose(choir_tensor *x, const int axes[])
+{
+	choir_transpose_attributes a = { { 0 } };
+	choir_dtype dtype;
+	choir_shape shape;
+	uint32_t seen = 0;
+
+	if (!x)
+		return chi_frame_null_argument(NULL, "transpose");
+	const int rank = x->shape.rank;
+	for (int i = 0; i < rank; i++) {
+		a.axes[i] = axes ? chi_axis_of("transpose", x, axes[i]) : rank - 1 - i;
+		if (a.axes[i] == CHOIR_NONE)
+			return NULL;
+		if (seen >> a.axes[i] & 1)
+			return chi_frame_fail_null(
+					x->frame, CHOIR_INVALID, "transpose: axis %d occurs twice", axes[i]);
+		seen |= (uint32_t) 1 << a.axes[i];
+	}
+	if (!keeps_order(&x->shape, a.axes))
+		return chi_op_call(&transpose_op, NULL, 1, &x, &a);
+	(void) infer_transpose(1, &x, &a, &dtype, &shape);
+	return chi_op_record(&transpose_op, 1, &x, &a, chi_tensor_reshape(x, &shape));
+}
+
 choir_tensor *chi_part(choir_tensor *flat, int64_t *first, choir_shape shape)
 {
 	const int64_t count = choir_shape_elements(&shape);
@@ -75,49 +149,4 @@ choir_tensor *choir_with_count(choir_tensor *t, int64_t count)
 	if (out)
 		out->count = count;
 	return chi_op_record(&reshape_op, 1, &t, NULL, out);
-}
-
-typedef struct {
-	choir_dtype dtype;
-} cast_attributes;
-
-static choir_status infer_cast(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
-{
-	const cast_attributes *cast = attributes;
-
-	(void) n;
-	*dtype = cast->dtype;
-	*shape = in[0]->shape;
-	return CHOIR_OK;
-}
-
-static choir_status cast_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
-{
-	(void) want;
-	gradient[0] = choir_cast(dy, node->in[0]->dtype);
-	return CHOIR_OK;
-}
-
-const chi_op chi_cast_op = {
-	.name = "cast",
-	.attribute_bytes = sizeof(cast_attributes),
-	.infer = infer_cast,
-	.backward = cast_backward,
-	.recordable = true,
-};
-
-choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype)
-{
-	const cast_attributes attributes = { dtype };
-	if (x && x->dtype == dtype && !x->is_number)
-		return x;
-	return chi_op_call(&chi_cast_op, NULL, 1, &x, &attributes);
-}
-
-choir_tensor *chi_cast_record(choir_tensor *x, choir_tensor *out)
-{
-	const cast_attributes attributes = { out->dtype };
-	return chi_op_record(&chi_cast_op, 1, &x, &attributes, out);
 }

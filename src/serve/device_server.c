@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "op/kernel/kernel.h"
-#include "serve/served_others.h"
+#include "serve/peer_requests.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "serve/served_command.h"
-#include "serve/served_others.h"
+#include "serve/stream_command.h"
+#include "serve/peer_requests.h"
 
 #include <inttypes.h>
 #include <stdio.h>

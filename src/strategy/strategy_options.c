@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "cluster/tf_config.h"
-#include "strategy/layout.h"
+#include "strategy/device_placement.h"
 #include "strategy/strategy_precision.h"
 
 #include <string.h>

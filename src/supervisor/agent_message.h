@@ -2,7 +2,7 @@
 #pragma once
 
 #include "net/net_frame.h"
-#include "supervisor/verdict.h"
+#include "supervisor/restart_policy.h"
 
 enum {
 	CHI_AGENT_JOIN = CHI_NET_OWN, // agent: attempt, worker, host, pid

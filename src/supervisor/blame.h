@@ -1,7 +1,7 @@
 // Finds out which worker has failed.
 #pragma once
 
-#include "supervisor/verdict_state.h"
+#include "supervisor/restart_policy_state.h"
 
 // Notes a failure of a worker (CHOIR_NONE: of none), to be judged now or, if its cause may still
 // come, in a second. fmt: what happened.

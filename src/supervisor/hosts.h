@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/text.h"
-#include "supervisor/verdict.h"
+#include "supervisor/restart_policy.h"
 
 enum { CHI_MAX_HOSTS = 1024 };
 

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/lock.h"
+#include "base/status.h"
 
 enum {
 	SMALL = 512, // up to here multiples of 64 bytes
@@ -262,12 +263,40 @@ static chi_buffer *take_all(pool *p)
 	return all;
 }
 
+// False: no memory was unused.
+static bool trim(pool *p)
+{
+	bool any = false;
+	for (chi_buffer *b = take_all(p), *next; b; b = next) {
+		next = b->next;
+		any = any || !b->foreign;
+		if (!b->foreign)
+			chi_device_release(p->device, b->memory, b->bytes);
+		chi_free(b);
+	}
+	return any;
+}
+
+// A full device gets back what no buffer uses.
+static choir_status allocate(pool *p, size_t size, void **memory)
+{
+	chi_error before;
+	chi_error_save(&before);
+	choir_status status = chi_device_allocate(p->device, size, memory);
+	if (status != CHOIR_NO_MEMORY || p->device->host_memory || !trim(p))
+		return status;
+	status = chi_device_allocate(p->device, size, memory);
+	if (status == CHOIR_OK)
+		chi_error_restore(&before);
+	return status;
+}
+
 static chi_buffer *make(pool *p, size_t size)
 {
 	chi_buffer *b = chi_alloc(sizeof(*b));
 	if (!b)
 		return NULL;
-	if (chi_device_allocate(p->device, size, &b->memory) != CHOIR_OK) {
+	if (allocate(p, size, &b->memory) != CHOIR_OK) {
 		chi_free(b);
 		return NULL;
 	}
@@ -373,12 +402,7 @@ void chi_buffer_trim(void)
 {
 	for (size_t i = 0; i < HEADS; i++)
 		for (pool *p = first_pool(i); p; p = p->next)
-			for (chi_buffer *b = take_all(p), *next; b; b = next) {
-				next = b->next;
-				if (!b->foreign)
-					chi_device_release(p->device, b->memory, b->bytes);
-				chi_free(b);
-			}
+			(void) trim(p);
 }
 
 static size_t read_count(const choir_device *d, bool peak)

@@ -183,6 +183,13 @@ chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes)
 			return b;
 		}
 	}
+	chi_buffer *b = chi_buffer_new(f->device, bytes);
+	if (b || !f->dropped || choir_error_status() != CHOIR_NO_MEMORY)
+		return b;
+	// A full device: after a wait the pool may join what was dropped.
+	if (chi_stream_wait(f->stream) != CHOIR_OK)
+		return NULL;
+	chi_buffer_release_all(&f->dropped);
 	return chi_buffer_new(f->device, bytes);
 }
 

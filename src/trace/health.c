@@ -3,6 +3,7 @@
 #include "trace/health.h"
 
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/shared_memory.h"

@@ -5,7 +5,7 @@
 #include "base/directory.h"
 #include "base/clock.h"
 #include "base/protobuf_writer.h"
-#include "base/record.h"
+#include "base/tfrecord_framing.h"
 
 #include <stdio.h>
 #include <string.h>

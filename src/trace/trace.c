@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/status.h"
 #include "base/lock.h"
 #include "base/options.h"

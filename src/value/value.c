@@ -32,6 +32,11 @@ choir_value *chi_value_of_variable(choir_frame *f, choir_variable *variable)
 	return v;
 }
 
+choir_value *choir_variable_as_value(choir_variable *variable)
+{
+	return variable == NULL ? NULL : &variable->value;
+}
+
 choir_value *choir_tensor_as_value(choir_tensor *t)
 {
 	if (t == NULL)

@@ -9,7 +9,7 @@
 #include "op/op.h"
 #include "value/initializer.h"
 #include "value/narrow_copy.h"
-#include "value/sharded_variable.h"
+#include "value/shards.h"
 
 #include <string.h>
 
@@ -532,11 +532,6 @@ choir_status chi_variable_copy_out(choir_variable *v, void *to)
 		return chi_variable_to_host(v, 0, to);
 	chi_copy_nontemporal(to, v->copy[0].buffer->memory, chi_variable_bytes(v));
 	return CHOIR_OK;
-}
-
-choir_value *choir_variable_as_value(choir_variable *variable)
-{
-	return variable == NULL ? NULL : &variable->value;
 }
 
 const char *choir_variable_name(const choir_variable *v)

@@ -1,6 +1,6 @@
 // Threads leave the host's signals and the other threads' priorities alone.
 #include "base/thread.h"
-#include "base/atomic.h"
+#include "base/gate.h"
 #include "test.h"
 
 #include <math.h>

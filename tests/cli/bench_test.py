@@ -105,6 +105,15 @@ class Bench(Case):
                 self.assertAlmostEqual(line["gb_per_s"], line["bytes"] / line["us_median"] / 1e3,
                                        delta=1e-3 * line["gb_per_s"])
 
+    def test_updates_of_variables(self):
+        for more in (("--wire", "f32"), ("--wire", "bf16", "--replicas", "3", "--devices", "cpu:0,cpu:1"),
+                     ("--wire", "f16", "--operations", "ring")):
+            _, *sums, _ = self.events("bench", "all-reduce", "--most", "20000", *more)
+            self.assertEqual([(line["wire"], line["bytes"]) for line in sums], [(more[1], 4096), (more[1], 16384)])
+            for line in sums:
+                self.assertGreater(line["us_median"], 0)
+        self.fail_with(2, ("--wire", "f64", "bf16"), "bench", "all-reduce", "--wire", "f64")
+
     @only_in_the_release
     def test_all_reduce_of_shapes(self):
         for more in ((), ("--replicas", "3", "--devices", "cpu:0,cpu:1")):
@@ -113,6 +122,8 @@ class Bench(Case):
             self.assertEqual(sum(sums["elements"]), 25557032)
             self.assertEqual(sums["bytes"], 4 * 25557032)
             self.assertGreater(sums["ms_median"], 0)
+        _, sums, _ = self.events("bench", "all-reduce", "--shapes", "resnet50", "--wire", "bf16")
+        self.assertEqual((sums["wire"], sums["tensors"]), ("bf16", 161))
 
     @only_in_the_release
     def test_run(self):

@@ -2,7 +2,7 @@
 #include "cluster/worker_threads.h"
 
 #include "base/alloc.h"
-#include "base/atomic.h"
+#include "base/gate.h"
 #include "base/clock.h"
 #include "base/thread.h"
 

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "collective/oracle.h"
+#include "far/far.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -158,6 +159,47 @@ TEST(partial_sums_on_an_asynchronous_device)
 	check_block(&b, 13, 3, 11);
 	check_block(&b, 16, 0, 16);
 	close_bench(&b);
+}
+
+// Memory that the queued sum reads does not go to the pool, from which any stream may take it.
+TEST(partial_sums_keep_what_is_read)
+{
+	enum { REPLICAS = 5 };
+	const choir_shape shape = { 1, { ELEMENTS } };
+	for (int round = 0; round < 20; round++) {
+		float expected[ELEMENTS], got[ELEMENTS];
+		bench b;
+		chi_partial_sums sums;
+		far_delays((uint64_t) round, 1000);
+		open_bench(&b, "far:0");
+		chi_stream *other = chi_stream_new(b.device);
+		assert_non_null(other);
+		chi_partial_sums_begin(&sums, REPLICAS, CHOIR_F32, &shape);
+		for (int k = 0; k < REPLICAS; k++) {
+			const int i = round % 2 == 0 ? k : REPLICAS - 1 - k, before = sums.n;
+			assert_int_equal(
+					chi_partial_sums_add(&sums, i, b.buffer[i], b.buffer[i]->memory, b.stream),
+					CHOIR_OK);
+			if (sums.n > before) { // nothing was queued
+				chi_buffer_release(b.buffer[i]);
+				assert_non_null(b.buffer[i] = chi_buffer_new(b.device, sizeof got));
+			}
+			chi_buffer *taken = chi_buffer_new(b.device, sizeof got);
+			assert_non_null(taken);
+			assert_int_equal(chi_stream_fill(other, taken->memory, 0x7f, sizeof got), CHOIR_OK);
+			assert_int_equal(chi_stream_wait(other), CHOIR_OK);
+			chi_buffer_release(taken);
+		}
+		assert_int_equal(sums.n, 1);
+		assert_int_equal(chi_stream_copy(b.stream, got, sums.node[0].data, sizeof got), CHOIR_OK);
+		assert_int_equal(chi_stream_wait(b.stream), CHOIR_OK);
+		oracle_sum(CHOIR_F32, values, 0, REPLICAS, ELEMENTS, expected);
+		assert_memory_equal(got, expected, sizeof got);
+		chi_partial_sums_clear(&sums);
+		chi_stream_free(other);
+		close_bench(&b);
+	}
+	far_delays(1, 20);
 }
 
 // What is folded in is never written: others may still look at it.

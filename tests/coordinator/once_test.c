@@ -1,7 +1,7 @@
 // A coordinator, servers and workers in the simulation: whatever dies or stops whenever, each
 // closure's changes are made exactly once. Planted faults are found.
 #include "coordinator/dispatch.h"
-#include "coordinator/server.h"
+#include "coordinator/ps_requests.h"
 
 #include "net/net_sim.h"
 #include "test.h"

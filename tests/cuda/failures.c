@@ -3,9 +3,12 @@
 // hangs.
 #include <choir/choir.h>
 
+#include "choir/extend/cross_device_ops_table.h"
 #include "choir/extend/kernel_table.h"
+#include "device/cuda_loader.h"
 #include "device/device.h"
 #include "short.h"
+#include "tensor/tensor.h"
 #include "test.h"
 
 #include "open.h"
@@ -38,12 +41,68 @@ TEST(out_of_memory_says_what_is_free)
 	chi_device_release(d, memory, 1000);
 }
 
+// Another process takes all but some bytes. Returns what it took.
+static long long take_all_but(int gpu, const char *name, long long bytes)
+{
+	choir_device_info info = { .size = sizeof info };
+	chi_buffer_trim();
+	assert_int_equal(choir_device_describe(choir_device_find(name), &info), CHOIR_OK);
+	const long long taken = (long long) info.memory_free - bytes;
+	standin_take_memory(gpu, taken);
+	return taken;
+}
+
+TEST(a_full_gpu_releases_unused_memory)
+{
+	choir_device *d = choir_device_find("gpu:0"), *other = choir_device_find("gpu:1");
+	const long long taken = take_all_but(0, "gpu:0", 3 * LARGE);
+	chi_buffer *used = chi_buffer_new(d, LARGE), *unused = chi_buffer_new(d, LARGE),
+			   *elsewhere = chi_buffer_new(other, LARGE);
+	assert_true(used != NULL && unused != NULL && elsewhere != NULL);
+	chi_buffer_release(unused);
+	chi_buffer_release(elsewhere);
+	standin_counts before, now;
+	standin_count(&before);
+	chi_buffer *larger = chi_buffer_new(d, LARGE + LARGE / 2);
+	standin_count(&now);
+	if (larger == NULL)
+		fail_msg("%s", choir_error());
+	assert_int_equal(now.frees - before.frees, 1);
+	assert_null(chi_buffer_new(d, LARGE));
+	assert_text_holds(choir_error(), "gpu:0*no memory*109051904 bytes*free");
+	chi_buffer_release(used);
+	chi_buffer_release(larger);
+	standin_take_memory(0, -taken);
+	chi_buffer_trim();
+}
+
+// Memory that an operation of the frame has left is of another size.
+TEST(a_full_gpu_waits_for_what_its_frame_left)
+{
+	enum { SMALLER = 100000, LARGER = 150000 }; // elements
+	const long long taken = take_all_but(0, "gpu:0", 4 * (SMALLER + LARGER));
+	choir_frame *f = choir_frame_new(choir_device_find("gpu:0"));
+	assert_non_null(f);
+	choir_tensor *first = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(SMALLER), 1);
+	choir_tensor *sum = choir_sum(first, CHOIR_ALL_AXES);
+	chi_tensor_drop(first);
+	choir_tensor *second = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(LARGER + SMALLER / 2), 2);
+	choir_tensor *all = choir_add(sum, choir_sum(second, CHOIR_ALL_AXES));
+	const double number = choir_tensor_number(all);
+	if (number != SMALLER + 2 * (LARGER + SMALLER / 2))
+		fail_msg("%g: %s", number, choir_error());
+	choir_frame_free(f);
+	standin_take_memory(0, -taken);
+	chi_buffer_trim();
+}
+
 typedef struct {
 	choir_layer *layers;
 	choir_optimizer *sgd;
 	int lost; // the GPU that is lost in the second step; CHOIR_NONE: none
 	long long taken; // bytes of gpu:0 that another process takes in the second step
 	int step;
+	const char *devices; // NULL: gpu:0,gpu:1
 } net;
 
 static choir_status train_step(choir_replica *r, void *user)
@@ -69,7 +128,8 @@ static choir_status train_step(choir_replica *r, void *user)
 static choir_status make_and_train(net *n, choir_strategy **s)
 {
 	*s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
-			.devices = "gpu:0,gpu:1", .replicas = 3, .seed = 7, .timeout = 10));
+			.devices = n->devices != NULL ? n->devices : "gpu:0,gpu:1", .replicas = 3, .seed = 7,
+			.timeout = 10));
 	if (*s == NULL)
 		return choir_error_status();
 	CHOIR_SCOPE (*s) {
@@ -95,9 +155,27 @@ TEST(a_lost_gpu_ends_the_run)
 		snprintf(name, sizeof name, "gpu:%d", gpu);
 		assert_text_holds(choir_error(), name);
 		assert_text_holds(choir_error(), "lost*cudaErrorIllegalAddress");
+		// It stays so for this strategy. Other GPUs go on.
+		assert_int_not_equal(choir_strategy_run(s, train_step, &n, NULL, NULL), CHOIR_OK);
+		assert_true(choir_error()[0] != '\0' && strchr(choir_error(), '\n') == NULL);
+		choir_strategy_free(s);
+		net on = { .lost = CHOIR_NONE, .devices = gpu == 0 ? "gpu:1,gpu:2" : "gpu:0,gpu:2" };
+		if (make_and_train(&on, &s) != CHOIR_OK)
+			fail_msg("%s", choir_error());
 		choir_strategy_free(s);
 		standin_revive(gpu);
 	}
+}
+
+// GPU 0 is the thread's current one.
+TEST(a_lost_gpu_leaves_peer_access_to_others)
+{
+	choir_device *devices[] = { choir_device_find("gpu:1"), choir_device_find("gpu:2") };
+	const choir_group group = { .members = 2, .devices = devices, .replicas = 2 };
+	standin_lose(0, ILLEGAL_ADDRESS);
+	const int score = chi_cuda_plugin()->cross_device_ops(0)->score(&group, CHOIR_ALL_REDUCE, 1);
+	standin_revive(0);
+	assert_true(score > 0);
 }
 
 // Each permanent error of CUDA gives one line with its name, and the first cause stays.
@@ -135,6 +213,9 @@ TEST(a_gpu_that_is_not_there_for_us)
 	standin_fail("cudaSetDevice", 2, UNAVAILABLE);
 	assert_null(choir_device_find("gpu:3"));
 	assert_text_holds(choir_error(), "gpu:3*cudaErrorDevicesUnavailable*another process");
+	standin_fail("cudaSetDevice", 2, OUT_OF_MEMORY); // for its context
+	assert_null(choir_device_find("gpu:3"));
+	assert_text_holds(choir_error(), "gpu:3*cudaErrorMemoryAllocation");
 	standin_fail(NULL, 0, 0);
 	assert_non_null(choir_device_find("gpu:3"));
 }
@@ -150,6 +231,34 @@ TEST(out_of_memory_in_a_step)
 	if (choir_strategy_run(s, train_step, &n, NULL, NULL) != CHOIR_OK)
 		fail_msg("%s", choir_error());
 	choir_strategy_free(s);
+}
+
+// No memory at each allocation in turn: unused memory makes up for it, or the run says it. Memory
+// that queued work uses stays.
+TEST(each_allocation_fails)
+{
+	uint64_t expected = 0;
+	int survived = 0, failed = 0;
+	bool more = true;
+	for (unsigned n = 0; more; n += SHORT ? 3 : 1) {
+		net of = { .lost = CHOIR_NONE };
+		choir_strategy *s;
+		chi_buffer_trim();
+		standin_fail("cudaMalloc", n, OUT_OF_MEMORY);
+		const choir_status status = make_and_train(&of, &s);
+		const uint64_t hash = choir_strategy_hash(s);
+		expected = n == 0 ? hash : expected;
+		if (status == CHOIR_OK && hash != expected)
+			fail_msg("allocation %u: other weights", n);
+		if (status != CHOIR_OK)
+			assert_text_holds(choir_error(), "gpu:*no memory*bytes*free");
+		more = n == 0 || standin_failed();
+		standin_fail(NULL, 0, 0);
+		survived += n > 0 && more && status == CHOIR_OK;
+		failed += status != CHOIR_OK;
+		choir_strategy_free(s);
+	}
+	assert_true(survived > 0 && failed > 0);
 }
 
 // Each call of CUDA fails in turn: every 11th one, or those that CHOIR_CUDA_STRIDE chooses.
@@ -195,20 +304,47 @@ TEST(work_that_does_not_end_is_named)
 	choir_frame_free(f);
 }
 
+// The run names the GPU. After the work has ended all the same, the next run works.
+TEST(a_run_whose_work_does_not_end)
+{
+	net n = { .lost = CHOIR_NONE };
+	choir_strategy *s;
+	assert_int_equal(make_and_train(&n, &s), CHOIR_OK);
+	standin_pause(1);
+	chi_stream_set_timeout(0.2);
+	assert_int_equal(choir_strategy_run(s, train_step, &n, NULL, NULL), CHOIR_TIMEOUT);
+	assert_text_holds(choir_error(), "gpu:*0.2");
+	assert_null(strchr(choir_error(), '\n'));
+	chi_stream_set_timeout(60);
+	standin_pause(0);
+	if (choir_strategy_run(s, train_step, &n, NULL, NULL) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	choir_strategy_free(s);
+}
+
 TEST(a_child_of_a_fork_cannot_use_gpus)
 {
 	choir_device *d = choir_device_find("gpu:0");
+	net n = { .lost = CHOIR_NONE };
+	choir_strategy *s;
+	assert_int_equal(make_and_train(&n, &s), CHOIR_OK);
 	fflush(stdout);
 	const pid_t child = fork();
 	if (child == 0) {
 		void *memory;
-		const bool fails = chi_device_allocate(d, 100, &memory) == CHOIR_STATE &&
+		bool fails = chi_device_allocate(d, 100, &memory) == CHOIR_STATE &&
 				strstr(choir_error(), "fork") != NULL && chi_stream_new(d) == NULL;
+		fails = choir_strategy_run(s, train_step, &n, NULL, NULL) == CHOIR_STATE &&
+				strstr(choir_error(), "fork") != NULL && fails;
+		choir_strategy_free(s);
 		_exit(fails ? 0 : 1);
 	}
 	int status;
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	if (choir_strategy_run(s, train_step, &n, NULL, NULL) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	choir_strategy_free(s);
 }
 
 // The wait that follows returns the failure, and the stream goes on.

@@ -1,6 +1,6 @@
 // The libchoir-cuda that nvcc has built, on a machine without a driver or with one: it opens, and
 // a device is found or the reason is named. Also: the variable CHOIR_CUDA with wrong values.
-#include "choir/device.h"
+#include "choir/choir.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -55,6 +55,37 @@ TEST(drivers_and_gpus)
 	look_with("STANDIN_DRIVER", "11080", "gpu:0*CUDA 11.8*CUDA 13.0");
 	look_with("STANDIN_DEVICES", "0", "gpu:0*no GPU*no CUDA-capable device");
 	look_with("STANDIN_DEVICES", "1", NULL);
+}
+
+static int warnings;
+
+static void count_warnings(choir_log_level level, const char *line, void *user)
+{
+	warnings += level == CHOIR_LOG_WARNING && text_holds(line, user);
+}
+
+// A program that names no devices then runs on CPUs, which is said once.
+TEST(a_driver_that_is_too_old_is_a_warning)
+{
+	const char *standin = getenv("CHOIR_TEST_STANDIN");
+	assert_non_null(standin);
+	fflush(stdout);
+	const pid_t child = fork();
+	if (child == 0) {
+		setenv("CHOIR_CUDA", standin, 1);
+		setenv("STANDIN_DRIVER", "11080", 1);
+		choir_logger_set(CHOIR_LOG_WARNING, count_warnings, "gpu: *CUDA 11.8*CUDA 13.0*CPUs");
+		for (int i = 0; i < 2; i++) {
+			choir_strategy *s = choir_mirrored_strategy_new(NULL);
+			if (s == NULL)
+				_exit(2);
+			choir_strategy_free(s);
+		}
+		_exit(warnings == 1 ? 0 : 1);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 TEST(the_library_opens)

@@ -11,7 +11,7 @@ import tempfile
 
 # What is planted, the file, the text, what replaces it, and the programs of which one must fail.
 FAULTS = [
-    ("nothing", "copy.cu", "", "", ["device", "cross", "training"]),
+    ("nothing", "copy.cu", "", "", ["convolutions", "device", "cross", "training"]),
     ("sums do not wait for the members' streams", "peer.cu",
      "\tCHOIR_TRY(await_members(x, s, owner));\n", "", ["training"]),
     ("a stream does not wait for another", "stream.cu",
@@ -29,11 +29,11 @@ FAULTS = [
      ["device", "training"]),
     ("another GPU is current", "launch.h", "\ton_gpu on(s->d->gpu);\n\tcudaLaunchConfig_t c", "\tcudaLaunchConfig_t c",
      ["cross"]),
-    ("a barrier is missing", "block.h", "\t__syncthreads();\n\tdouble all = 0;", "\tdouble all = 0;",
+    ("a barrier is missing", "block_reduce.h", "\t__syncthreads();\n\tdouble all = 0;", "\tdouble all = 0;",
      ["kernels"]),
-    ("the first barrier is missing", "block.h",
+    ("the first barrier is missing", "block_reduce.h",
      "\t__syncthreads(); // all have read part of an earlier call\n", "", ["kernels"]),
-    ("half a workspace", "products.cu", "workspace, WORKSPACE, s->s)", "workspace, WORKSPACE / 512, s->s)",
+    ("half a workspace", "matmul.cu", "workspace, WORKSPACE, s->s)", "workspace, WORKSPACE / 512, s->s)",
      ["kernels"]),
     ("no peer access", "peer.cu", "const cudaError_t error = cudaDeviceEnablePeerAccess(from, 0);",
      "(void) from;\n\tconst cudaError_t error = cudaSuccess;", ["cross"]),
@@ -46,7 +46,7 @@ FAULTS = [
      "\ts->dirty = true;\n\treturn CALL(s->d, cudaMemsetAsync", ["device"]),
     ("one element too many", "elementwise.cu", "\tEACH (i, n)\n\t\tout[i] = (T) F::template of<T>(",
      "\tEACH (i, n + 1024)\n\t\tout[i] = (T) F::template of<T>(", ["kernels"]),
-    ("a sum is told before it is there", "cross.cu",
+    ("a sum is told before it is there", "collective.cu",
      "\tchoir_status status = await_done(x, s, seconds);", "\tchoir_status status = CHOIR_OK;", ["cross"]),
     ("the wrong stream", "launch.h", "\tc.stream = s->s;\n\ts->dirty = true;\n\treturn CALL(s->d, cudaLaunchKernelEx, &c, kernel",
      "\tstatic cudaStream_t other;\n\tother = other == NULL ? s->s : other;\n\tc.stream = other;\n"
@@ -55,18 +55,27 @@ FAULTS = [
      ["kernels"]),
     ("a host kernel reads before its inputs are there", "host_kernel.cu",
      "\tCHOIR_TRY(copy_parts(s, h.get(), g, true));\n", "", ["kernels"]),
-    ("an algorithm whose bits vary", "dnn.cu", "\t\t\t\tresults[i].determinism == CUDNN_DETERMINISTIC &&\n", "", ["kernels"]),
-    ("TF32 in convolutions", "dnn.cu", "v->dtype == CHOIR_F32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH", "CUDNN_TENSOR_OP_MATH",
+    ("an algorithm whose bits vary", "cudnn.cu", "\t\t\t\tresults[i].determinism == CUDNN_DETERMINISTIC &&\n", "", ["kernels"]),
+    ("TF32 in convolutions", "cudnn.cu", "v->dtype == CHOIR_F32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH", "CUDNN_TENSOR_OP_MATH",
      ["kernels"]),
-    ("one side of the padding counts", "dnn.cu", "return v->top != v->bottom || v->left != v->right;", "return false;",
-     ["kernels", "training"]),
+    ("one side of the padding counts", "cudnn.cu", "return v->top != v->bottom || v->left != v->right;", "return false;",
+     ["convolutions"]),
     ("a query sees the next key", "attention.cu", "% queries + 1 + keys", "% queries + 2 + keys", ["kernels"]),
-    ("operands count as aligned", "products.cu", "const uintptr_t address = (uintptr_t) memory | ALIGNED;",
+    ("operands count as aligned", "matmul.cu", "const uintptr_t address = (uintptr_t) memory | ALIGNED;",
      "const uintptr_t address = (uintptr_t) memory * 0 | ALIGNED;", ["kernels"]),
     ("a refused update is written", "update.cu", "return a.gate != nullptr && a.gate[1] != 0;", "return false;", ["kernels"]),
     ("NCCL's messages are summed too early", "nccl.cu", "\tCHOIR_TRY(send_group(x, s, &p, send_parts));\n", "", ["cross"]),
-    ("a stream does not wait for a sum", "cross.cu", "\t\tif (s->works[i])\n\t\t\tCHOIR_TRY", "\t\tif (false)\n\t\t\tCHOIR_TRY",
+    ("a stream does not wait for a sum", "collective.cu", "\t\tif (s->works[i])\n\t\t\tCHOIR_TRY", "\t\tif (false)\n\t\t\tCHOIR_TRY",
      ["cross", "training"]),
+    ("cuDNN does not hear of groups", "cudnn.cu",
+     "\tTRY_DNN(cudnnSetConvolutionGroupCount(d->convolution, (int) v->groups));\n", "", ["convolutions"]),
+    ("cuDNN does not hear of dilation", "cudnn.cu", "dilation = (int) v->dilation;", "dilation = 1;", ["convolutions"]),
+    ("a frame is too narrow", "cudnn.cu", "is_framed(v) ? v->left + v->w + v->right : v->w",
+     "is_framed(v) ? v->left + v->w + v->left : v->w", ["convolutions"]),
+    ("an image lies beside its place in the frame", "cudnn.cu", "pixel % w - (back ? 0 : v.left)",
+     "pixel % w - (back ? 0 : v.right)", ["convolutions"]),
+    ("another padding's algorithm", "cudnn.cu", "v->top << 32 | v->bottom", "v->top << 32", ["convolutions"]),
+    ("pools begin a row too late", "pool.cu", "top = r * p.stride - p.top;", "top = r * p.stride - p.left;", ["kernels"]),
     ("a list of updates is cut short", "update.cu", "dim3(grid_for(most), (unsigned) count)", "dim3(grid_for(most), (unsigned) (count > 1 ? count - 1 : count))",
      ["kernels"]),
 ]
@@ -85,7 +94,7 @@ def compile_with(fault, root, build, compiler, folder):
     objects = build / "tests/cuda/CMakeFiles/choir_cuda_standin.dir"
     kept = {path: path for path in objects.rglob("*.o")}
     sources = sorted(changed.glob("*.cu")) if file.endswith(".h") else [changed / file]
-    if file == "block.h":
+    if file == "block_reduce.h":
         sources = [changed / name for name in ("reduce.cu", "softmax.cu")]
     made = [folder / (source.name + ".o") for source in sources]
 

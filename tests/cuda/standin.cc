@@ -368,10 +368,8 @@ static const struct {
 } tests[] = {
 	{ "right programs", right_programs },
 	{ "a missing barrier", a_missing_barrier },
-#ifndef __SANITIZE_THREAD__ // which does not follow a jump out of a fiber
 	{ "kernels that break rules", kernels_that_break_rules },
 	{ "memory that is gone", memory_that_is_gone },
-#endif
 	{ "devices that are mixed up", devices_that_are_mixed_up },
 	{ "streams without order", streams_without_order },
 	{ "hosts that do not wait", hosts_that_do_not_wait },

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "data/source/scratch.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 #include "test.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "choir/library.h"
 #include "data/seek_index.h"
 #include "data/source/scratch.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 #include "short.h"
 #include "test.h"
 

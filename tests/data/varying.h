@@ -1,7 +1,7 @@
 // A source of words of different lengths, for tests of ragged columns.
 #pragma once
 
-#include "data/stage.h"
+#include "data/dataset.h"
 
 int64_t word_length(int64_t number); // 0 to 4
 choir_dataset *words_new(int64_t n); // "word" u8 [CHOIR_UNKNOWN], "number" i64

@@ -1,7 +1,7 @@
 // The list of devices: what is found and counted, tables from outside with their mistakes and
 // their missing slots, and many threads that want the same device first.
 #include "base/alloc.h"
-#include "base/atomic.h"
+#include "base/gate.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/thread.h"

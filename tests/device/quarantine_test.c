@@ -1,6 +1,6 @@
 // Waits that are given up: what was queued goes on, but lands in nobody's memory.
 #include "base/alloc.h"
-#include "base/atomic.h"
+#include "base/gate.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "far/far.h"

@@ -16,7 +16,7 @@ RULES = [
     ("allocates", r"malloc|calloc|realloc|reallocarray|free|aligned_alloc|posix_memalign|strdup|strndup|"
      r"asprintf|vasprintf|getline|alloca|open_memstream", r"base/alloc\.c", "base/alloc.h"),
     ("waits or locks", r"pthread_\w+|sem_\w+|sleep|usleep|nanosleep|sched_\w+|syscall|poll|select",
-     r"base/\w+\.c", "base/lock.h, base/thread.h or base/atomic.h"),
+     r"base/\w+\.c", "base/lock.h, base/thread.h or base/gate.h"),
     ("is atomic", r"atomic_\w+|__atomic_\w+|__sync_\w+", r"base/\w+\.[ch]", "base/atomic.h"),
     ("reads the clock", r"clock_gettime|gettimeofday|time|clock", r"base/\w+\.c", "base/clock.h"),
     ("touches files", r"f?open(?:at)?|fdopen|fread|fclose|fsync|close|p?read|p?write|rename|unlink|"

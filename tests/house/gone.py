@@ -32,7 +32,7 @@ GONE = {
                     "spread>touches_all_rows laid>dense_scratch taken>result",
     "src/op": "cut>parallel product>gemm,hessian_vector_product nest>broadcast_iterator judge>run_checked piece>chunk own>builtin",
     "src/data": "step>stage cell>ragged_value marks>seek_index late>reorder "
-                "facts>source_info look>infer packed>array_file digit>glyph swap>byte_order wire>protobuf "
+                "facts>info look>infer packed>array_file digit>glyph swap>byte_order wire>protobuf "
                 "cut>subset",
     "src/input": "feed>example_stream split>rebatch ahead>read_ahead words>messages untold>unreported "
                  "spare>leftover arrays>shared_arrays",

@@ -1,4 +1,4 @@
-/* A Promela model of the gate of src/base/atomic.c: a word, a count of the threads that sleep or
+/* A Promela model of the gate of src/base/gate.c: a word, a count of the threads that sleep or
    are about to, and the kernel's futex, which compares and sleeps in one step. Every statement is
    one access to shared memory, sequentially consistent (the source says where this is needed).
    Sleepers may wake up spuriously SPURIOUS times; without this limit no wake-up could be missed.

@@ -4,7 +4,7 @@
 // cut the network.
 #pragma once
 
-#include "net/connections.h"
+#include "net/net_loader.h"
 
 enum { NET_SIM_NODES = 16 };
 

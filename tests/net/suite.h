@@ -1,7 +1,7 @@
 // What every table of connections must do. The programs use two ends of one table in one thread.
 #pragma once
 
-#include "net/connections.h"
+#include "net/net_loader.h"
 
 typedef struct {
 	chi_connections *listener, *dialler;

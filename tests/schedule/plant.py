@@ -8,10 +8,10 @@ import sys
 
 # name: file, text, instead. The last two were real.
 BUGS = {
-    "wait_without_a_loop": ("base/atomic.c",
+    "wait_without_a_loop": ("base/gate.c",
         "while (in_time && chi_atomic32_load(&g->word) == old) {",
         "if (chi_atomic32_load(&g->word) == old) {"),
-    "one_wake_for_many": ("base/atomic.c", "wake(g, INT_MAX);", "wake(g, 1);"),
+    "one_wake_for_many": ("base/gate.c", "wake(g, INT_MAX);", "wake(g, 1);"),
     "no_leave_check": ("strategy/run/sync_point.c",
         "const bool short_of = r->sequence != run->next_sync_point && left_for_good(r);",
         "const bool short_of = false;"),

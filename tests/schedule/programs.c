@@ -10,7 +10,7 @@
 
 #include "choir/choir.h"
 
-#include "base/atomic.h"
+#include "base/gate.h"
 #include "base/clock.h"
 #include "collective/tree.h"
 #include "scheduler.h"

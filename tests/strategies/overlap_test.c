@@ -9,7 +9,7 @@
 #include "cluster/worker_threads.h"
 #include "collective/process_group.h"
 #include "strategy/run/run.h"
-#include "strategy/gradients/pending.h"
+#include "strategy/gradients/pending_update.h"
 #include "short.h"
 #include "test.h"
 

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/processors.h"
 #include "far/far.h"
-#include "strategy/layout.h"
+#include "strategy/device_placement.h"
 #include "strategy/world.h"
 #include "test.h"
 

@@ -2,7 +2,7 @@
 // messages are late. CHOIR_SUPERVISOR_SCHEDULES=N tries N schedules. Bugs planted into the verdict
 // must be found.
 #include "base/philox.h"
-#include "supervisor/verdict_state.h"
+#include "supervisor/restart_policy_state.h"
 #include "test.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 // Buffers: size classes, exact counts, reuse without allocation, foreign memory, many threads.
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/thread.h"
 #include "far/far.h"
 #include "tensor/buffer.h"

@@ -9,8 +9,7 @@
 
 CHOIR_C_BEGIN
 
-// The version of this interface. libchoir opens a libchoir-cuda only if both have the same version
-// of this interface.
+// The version of this interface. libchoir opens a libchoir-cuda only of the same version.
 #define CHOIR_CUDA_PLUGIN_VERSION 1
 
 struct choir_kernel_table; // kernel_table.h
@@ -31,8 +30,9 @@ typedef struct {
 // A kernel of the CPU that serves a call for which libchoir-cuda has no kernel.
 typedef struct {
 	size_t attribute_bytes; // of the operation's attributes
-	size_t written; // the number of first inputs that run writes, besides out
-	// Computes the call on host memory, on a thread of CUDA. call->user is the field user.
+	size_t written; // the function run writes out, and this many inputs from the first on
+	// Computes the call on host memory, on a thread of CUDA. call->user is the field user of this
+	// struct.
 	choir_status (*run)(const struct choir_kernel_call *call);
 	const void *user;
 } choir_cuda_host_kernel;

@@ -1,5 +1,5 @@
 // Each example has its own Philox block, whose counter is its position in the pass.
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // Batches, also padded.
 #pragma once
 
-#include "data/stage.h"
+#include "data/dataset.h"
 
 // False: from is freed.
 bool chi_batch_possible(choir_dataset *from, const char *what, int64_t size);

@@ -1,7 +1,7 @@
 // A cache stage's file. It records whose share it holds.
 #pragma once
 
-#include "data/stage.h"
+#include "data/dataset.h"
 
 typedef struct chi_cache_file chi_cache_file;
 // NULL: CHOIR_IO, CHOIR_CORRUPT (no cache), or CHOIR_INVALID (another chain's).

@@ -3,7 +3,7 @@
 // source is read. Single examples change threads in portions, since a switch costs more than
 // reading one. A reader that has waited for PORTION_SECONDS takes less: the program may put the
 // next example into a queue only after it has used this one.
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 // Each pass is shuffled anew. If its length is unknown, seek points mark where passes begin:
 // `record` is the source's pass, `file` repeat's.
 #include "data/seek_index.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include "base/size.h"
 

@@ -1,7 +1,7 @@
 // Draws are Philox numbers of seed, pass and index. With random access, the buffer holds only
 // numbers of examples.
 #include "data/reorder.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include "base/alloc.h"
 #include "base/hash.h"

@@ -1,5 +1,5 @@
 // Neighbouring examples become one, with a new first axis.
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // Two datasets of equal length; an unknown length is checked at the end.
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include "base/size.h"
 

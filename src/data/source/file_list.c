@@ -1,7 +1,7 @@
 // One file is open at a time.
 #include "data/source/file_list.h"
 #include "base/lock.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include <string.h>
 

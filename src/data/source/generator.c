@@ -1,5 +1,5 @@
 // A seek calls the program's seek function or generates the earlier examples again.
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include "base/alloc.h"
 #include "base/lock.h"

@@ -1,5 +1,5 @@
 // Examples in the program's memory.
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include <string.h>
 

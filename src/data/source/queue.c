@@ -1,6 +1,6 @@
 // A ring of rows, owned by program and dataset. A cancel cannot wake a waiting reader, so the
 // reader polls.
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include <string.h>
 

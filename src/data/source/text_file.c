@@ -1,6 +1,6 @@
 // Bytes, windows for next-byte prediction, or lines. Bytes and windows have random access; a
 // compressed file is unpacked at its first use. Lines are a stream with seek points.
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // The kind of devices `remote`: devices of other processes and machines (choir serve).
 #pragma once
 
-#include "device/remote/remote_server.h"
+#include "device/remote/remote_client.h"
 
 enum { CHI_REMOTE_NAME = 160 };
 

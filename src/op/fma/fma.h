@@ -27,6 +27,9 @@ typedef struct {
 	// NULL: the processor does not multiply bf16.
 	void (*bf16_attention)(const chi_fma_head *h);
 	void (*bf16_attention_gradient)(const chi_fma_head *h);
+	// For processors with AMX.
+	void (*tiles_attention)(const chi_fma_head *h);
+	void (*tiles_attention_gradient)(const chi_fma_head *h);
 	// GELU, or with dy its gradient. exact: not by tanh. narrow: bf16, rounded once.
 	void (*gelu)(void *out, const void *x, const void *dy, int64_t n, bool exact, bool narrow);
 } chi_fma_loops;
@@ -44,7 +47,8 @@ const chi_fma_loops *chi_fma_best(void);
 
 enum {
 	CHI_FMA_GROUP = 32, // queries at a time
-	CHI_FMA_TALL = 8 // keys are rounded up to this, widths to a group
+	CHI_FMA_TALL = 8, // keys are rounded up to this, widths to a group
+	CHI_FMA_TILED_KEYS = 64 // keys of bf16 are
 };
 
 static inline int64_t chi_fma_round(int64_t n, int64_t to)

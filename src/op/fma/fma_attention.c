@@ -2,6 +2,7 @@
 #include "op/fma/fma.h"
 
 #ifdef CHI_HAS_FMA_KERNELS
+#include "op/onednn/onednn.h"
 #include "op/op.h"
 
 // n inputs: queries, keys and values; 1: packed.
@@ -27,9 +28,10 @@ static chi_fma_head head_of(const choir_kernel_call *call, size_t n)
 static size_t scratch_of(const choir_kernel_call *call, size_t n)
 {
 	const chi_fma_head h = head_of(call, n);
-	const int64_t keys = chi_fma_round(h.keys, CHI_FMA_TALL);
+	const bool wide_numbers = h.size == sizeof(float);
+	const int64_t keys = chi_fma_round(h.keys, wide_numbers ? CHI_FMA_TALL : CHI_FMA_TILED_KEYS);
 	const int64_t wide = chi_fma_round(h.width, CHI_FMA_GROUP);
-	const int64_t scores = h.size == sizeof(float) ? 2 : 4; // bf16: rounded, too
+	const int64_t scores = wide_numbers ? 2 : 4; // bf16: rounded, too
 	const int64_t elements =
 			4 * keys * wide + 5 * CHI_FMA_GROUP * wide + scores * keys * CHI_FMA_GROUP;
 	return (size_t) elements * sizeof(float);
@@ -100,7 +102,10 @@ choir_status chi_fma_attention(const choir_kernel_call *call)
 	chi_fma_head all = head_of(call, call->n);
 	set_inputs(call, call->n, &all);
 	all.y = call->out->data;
-	work_on_all(call, &all, all.size == sizeof(float) ? loops->attention : loops->bf16_attention);
+	work_on_all(call, &all,
+			all.size == sizeof(float)	   ? loops->attention
+					: chi_onednn_has_amx() ? loops->tiles_attention
+										   : loops->bf16_attention);
 	return CHOIR_OK;
 }
 
@@ -117,8 +122,9 @@ choir_status chi_fma_attention_gradient(const choir_kernel_call *call)
 	all.dk = after(&all, all.dq, n == 1 ? all.y_row : examples * all.queries * all.q_row);
 	all.dv = after(&all, all.dk, n == 1 ? all.y_row : examples * all.keys * all.kv_row);
 	work_on_all(call, &all,
-			all.size == sizeof(float) ? loops->attention_gradient
-									  : loops->bf16_attention_gradient);
+			all.size == sizeof(float)	   ? loops->attention_gradient
+					: chi_onednn_has_amx() ? loops->tiles_attention_gradient
+										   : loops->bf16_attention_gradient);
 	return CHOIR_OK;
 }
 

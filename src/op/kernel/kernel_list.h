@@ -30,6 +30,3 @@ enum {
 };
 
 typedef chi_kernel_list chi_kernel_lists(size_t index);
-// Adds a table for each of dtypes (bits 1 << CHOIR_F32 ..). Needs the registry's lock, as below.
-choir_status chi_kernel_add_dtypes(choir_kernel_table table, uint32_t dtypes);
-choir_status chi_kernel_register(chi_kernel_lists *lists, const char *name);

@@ -1,7 +1,7 @@
 // The kernels of remote devices.
 #pragma once
 
-#include "base/fields.h"
+#include "base/serialization.h"
 #include "op/op.h"
 
 // One for each operation and dtype; the server chooses among its own kernels.

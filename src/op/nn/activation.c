@@ -17,7 +17,7 @@ static choir_tensor *gated_slope(
 	return choir_multiply(dy, choir_add(s, choir_multiply(x, bend)));
 }
 
-// Constants of real.inc: x sigmoid(scale (x + cubic x^3)).
+// Constants of float_loops.inc: x sigmoid(scale (x + cubic x^3)).
 static choir_tensor *gelu_tanh_gradient(choir_tensor *x, choir_tensor *dy)
 {
 	const double scale = 1.5957691216057308, cubic = 0.044715;

@@ -9,4 +9,6 @@ chi_kernel_list chi_onednn_list(size_t index);
 choir_status chi_limit_onednn(void);
 // The processor has instructions for bf16.
 bool chi_onednn_has_bf16(void);
+// oneDNN multiplies bf16 by AMX, which adds in another order.
+bool chi_onednn_has_amx(void);
 const char *chi_onednn_version(char text[CHI_KERNEL_LIBRARY]);

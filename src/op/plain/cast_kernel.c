@@ -9,13 +9,13 @@
 #define T float
 #define VALUE(x) ((double) (x))
 #define OF_VALUE(v) ((float) (v))
-#include "op/plain/cast.inc"
+#include "op/plain/cast_loops.inc"
 
 #define SUFFIX f64
 #define T double
 #define VALUE(x) (x)
 #define OF_VALUE(v) (v)
-#include "op/plain/cast.inc"
+#include "op/plain/cast_loops.inc"
 
 // Bounds are powers of two, so exact. A NAN becomes 0.
 #define SATURATED(T, lowest, highest, below, above, v) \
@@ -25,37 +25,37 @@
 #define T int32_t
 #define VALUE(x) ((double) (x))
 #define OF_VALUE(v) SATURATED(int32_t, INT32_MIN, INT32_MAX, -0x1p31 - 1, 0x1p31, v)
-#include "op/plain/cast.inc"
+#include "op/plain/cast_loops.inc"
 
 #define SUFFIX i64
 #define T int64_t
 #define VALUE(x) ((double) (x))
 #define OF_VALUE(v) SATURATED(int64_t, INT64_MIN, INT64_MAX, -0x1p63, 0x1p63, v)
-#include "op/plain/cast.inc"
+#include "op/plain/cast_loops.inc"
 
 #define SUFFIX u8
 #define T uint8_t
 #define VALUE(x) ((double) (x))
 #define OF_VALUE(v) SATURATED(uint8_t, 0, 255, -1.0, 256.0, v)
-#include "op/plain/cast.inc"
+#include "op/plain/cast_loops.inc"
 
 #define SUFFIX truth
 #define T uint8_t
 #define VALUE(x) ((double) ((x) != 0))
 #define OF_VALUE(v) ((v) != 0)
-#include "op/plain/cast.inc"
+#include "op/plain/cast_loops.inc"
 
 #define SUFFIX f16
 #define T uint16_t
 #define VALUE(x) ((double) chi_f32_of_f16(x))
 #define OF_VALUE(v) chi_f16_of_f32(chi_f32_odd_of_f64(v))
-#include "op/plain/cast.inc"
+#include "op/plain/cast_loops.inc"
 
 #define SUFFIX bf16
 #define T uint16_t
 #define VALUE(x) ((double) chi_f32_of_bf16(x))
 #define OF_VALUE(v) chi_bf16_of_f32(chi_f32_odd_of_f64(v))
-#include "op/plain/cast.inc"
+#include "op/plain/cast_loops.inc"
 
 void chi_widen(choir_dtype dtype, double *out, const void *x, int64_t n)
 {

@@ -28,7 +28,7 @@ typedef enum {
 } chi_unary;
 typedef enum { CHI_NUMBER_SQUARE, CHI_ABS, CHI_NEGATE, CHI_SIGN } chi_number_unary;
 typedef enum { CHI_EQUAL, CHI_NOT_EQUAL, CHI_LESS, CHI_LESS_EQUAL } chi_comparison;
-// In the order of real.inc's tables.
+// In the order of float_loops.inc's tables.
 typedef enum {
 	CHI_FLOOR,
 	CHI_CEIL,
@@ -194,6 +194,13 @@ typedef struct {
 	void (*relu_gradient)(void *out, const void *y, const void *dy, int64_t n);
 	// With the bits of f32's.
 	void (*sum_rows)(chi_total *total, const void *x, int64_t rows, int64_t stride, int64_t n);
+	// As chi_real_loops'. The gradient is for windows that do not overlap.
+	void (*max_pool)(const chi_pool *p, void *out, const void *x);
+	void (*max_pool_gradient)(
+			const chi_pool *p, void *dx, const void *x, const void *y, const void *dy);
+	// As chi_norm_loops', with moments of f32 and the bits of f32's.
+	void (*row_sums)(double *normal, double *plain, const void *x, const void *moments,
+			const void *dy, int64_t rows, int64_t stride, int64_t n);
 } chi_half_loops;
 
 typedef struct {

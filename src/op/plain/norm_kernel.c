@@ -57,18 +57,49 @@ static int64_t columns_from(const table *t, int64_t j)
 	return t->n - j < CHI_COLUMNS ? t->n - j : CHI_COLUMNS;
 }
 
-static choir_status run_row_norm_sums(const choir_kernel_call *call)
+typedef void row_sums_fn(double *normal, double *plain, const void *x, const void *moments,
+		const void *dy, int64_t rows, int64_t stride, int64_t n);
+
+static void sum_rows(const choir_kernel_call *call, const void *moments, row_sums_fn *row_sums)
 {
 	const choir_buffer *in = call->in;
-	const table t = table_of(&in[0]);
+	const int64_t width = in[0].shape.dim[in[0].shape.rank - 1];
+	const table t = { NULL, chi_elements(&in[0]) / width, width };
 	for (int64_t j = 0; j < t.n; j += CHI_COLUMNS) {
 		const int64_t count = columns_from(&t, j);
 		sums s = { 0 };
-		t.loops->row_sums(s.normal, s.plain, chi_element(&in[0], j), in[1].data,
-				chi_element(&in[2], j), t.rows, t.n, count);
+		row_sums(s.normal, s.plain, chi_element(&in[0], j), moments, chi_element(&in[2], j),
+				t.rows, t.n, count);
 		chi_narrow(call->out->dtype, chi_element(call->out, j), s.normal, count);
 		chi_narrow(call->out->dtype, chi_element(call->out, t.n + j), s.plain, count);
 	}
+}
+
+static choir_status run_row_norm_sums(const choir_kernel_call *call)
+{
+	sum_rows(call, call->in[1].data, table_of(&call->in[0]).loops->row_sums);
+	return CHOIR_OK;
+}
+
+static int score_row_sums_half(const choir_kernel_call *call)
+{
+	return call->in[2].dtype == call->in[0].dtype;
+}
+
+static size_t row_sums_half_scratch(const choir_kernel_call *call)
+{
+	const choir_buffer *moments = &call->in[1];
+	return chi_dtype_is_half(moments->dtype) ? (size_t) chi_elements(moments) * sizeof(float) : 0;
+}
+
+static choir_status run_row_sums_half(const choir_kernel_call *call)
+{
+	const choir_buffer *moments = &call->in[1];
+	const chi_half_loops *half = chi_half_loops_best(call->in[0].dtype);
+	const bool wide = !chi_dtype_is_half(moments->dtype);
+	if (!wide)
+		half->widen(call->scratch, moments->data, chi_elements(moments));
+	sum_rows(call, wide ? moments->data : call->scratch, half->row_sums);
 	return CHOIR_OK;
 }
 
@@ -196,6 +227,8 @@ static const chi_kernel_spec specs[] = {
 	{ "row_norm", CHI_REAL, ATTRIBUTES, run_row_norm, NULL, NULL, NULL },
 	{ "row_norm_gradient", CHI_REAL, ATTRIBUTES, run_row_norm_gradient, NULL, NULL, NULL },
 	{ "row_norm_sums", CHI_REAL, 0, run_row_norm_sums, NULL, NULL, NULL },
+	{ "row_norm_sums", CHI_HALF, 0, run_row_sums_half, row_sums_half_scratch, score_row_sums_half,
+			NULL },
 	{ "channel_sums", CHI_REAL, 0, run_channel_sums, NULL, NULL, NULL },
 	{ "channel_moments", CHI_F64, 0, run_channel_moments, NULL, NULL, NULL },
 	{ "channel_norm", CHI_REAL, ATTRIBUTES, run_channel_norm, NULL, NULL, NULL },

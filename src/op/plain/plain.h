@@ -6,9 +6,9 @@
 #include "tensor/tensor.h"
 
 extern const chi_kernel_list chi_plain_attention, chi_plain_cast, chi_plain_conv2d,
-		chi_plain_elementwise, chi_plain_matmul, chi_plain_move, chi_plain_norm, chi_plain_pool2d,
-		chi_plain_random, chi_plain_recurrent, chi_plain_reduce, chi_plain_scatter,
-		chi_plain_softmax, chi_plain_update;
+		chi_plain_elementwise, chi_plain_matmul, chi_plain_slice_transpose, chi_plain_norm,
+		chi_plain_pool2d, chi_plain_random, chi_plain_recurrent, chi_plain_reduce,
+		chi_plain_gather_scatter, chi_plain_softmax, chi_plain_update;
 
 chi_kernel_list chi_plain_list(size_t index);
 

@@ -22,6 +22,30 @@ static choir_status run_max(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
+static choir_status run_max_half(const choir_kernel_call *call)
+{
+	const chi_pool pool = pool_of(&call->in[0], call->out, call->attributes);
+	chi_half_loops_best(call->out->dtype)->max_pool(&pool, call->out->data, call->in[0].data);
+	return CHOIR_OK;
+}
+
+// Sums over windows that overlap are rounded once, by way of f32.
+static int score_half(const choir_kernel_call *call)
+{
+	const choir_pool2d_attributes *a = call->attributes;
+	return a->stride >= a->window && call->in[1].dtype == call->out->dtype &&
+			call->in[2].dtype == call->out->dtype;
+}
+
+static choir_status run_max_gradient_half(const choir_kernel_call *call)
+{
+	const choir_buffer *in = call->in;
+	const chi_pool pool = pool_of(&in[0], &in[1], call->attributes);
+	chi_half_loops_best(call->out->dtype)
+			->max_pool_gradient(&pool, call->out->data, in[0].data, in[1].data, in[2].data);
+	return CHOIR_OK;
+}
+
 static choir_status run_max_gradient(const choir_kernel_call *call)
 {
 	const choir_buffer *in = call->in;
@@ -60,6 +84,9 @@ static const chi_kernel_spec specs[] = {
 	{ "max_pool2d", CHI_REAL, sizeof(choir_pool2d_attributes), run_max, NULL, NULL, NULL },
 	{ "max_pool2d_gradient", CHI_REAL, sizeof(choir_pool2d_attributes), run_max_gradient, NULL,
 			NULL, NULL },
+	{ "max_pool2d", CHI_HALF, sizeof(choir_pool2d_attributes), run_max_half, NULL, NULL, NULL },
+	{ "max_pool2d_gradient", CHI_HALF, sizeof(choir_pool2d_attributes), run_max_gradient_half,
+			NULL, score_half, NULL },
 	{ "max_pool2d_take", CHI_REAL, sizeof(choir_pool2d_attributes), run_max_take, NULL, NULL,
 			NULL },
 	{ "average_pool2d", CHI_REAL, sizeof(choir_pool2d_attributes), run_average, NULL, NULL, NULL },

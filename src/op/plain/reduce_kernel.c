@@ -85,7 +85,8 @@ static void store(choir_buffer *out, int64_t at, const chi_total *total, int64_t
 	}
 }
 
-// f16 and bf16 are widened in blocks as long as f32's chunks in number.inc: the same bits.
+// f16 and bf16 are widened in blocks as long as f32's chunks in arithmetic_loops.inc: the same
+// bits.
 static void collect_half_run(
 		const reduction *r, const choir_buffer *x, int64_t at, chi_total *total)
 {
@@ -205,21 +206,21 @@ static choir_status run_extreme(const choir_kernel_call *call)
 #define IS_NAN(x) isnan(x)
 #define T float
 #define NAME argmax_f32
-#include "op/plain/argmax.inc"
+#include "op/plain/argmax_loop.inc"
 #define T double
 #define NAME argmax_f64
-#include "op/plain/argmax.inc"
+#include "op/plain/argmax_loop.inc"
 #undef IS_NAN
 #define IS_NAN(x) false
 #define T int32_t
 #define NAME argmax_i32
-#include "op/plain/argmax.inc"
+#include "op/plain/argmax_loop.inc"
 #define T int64_t
 #define NAME argmax_i64
-#include "op/plain/argmax.inc"
+#include "op/plain/argmax_loop.inc"
 #define T uint8_t
 #define NAME argmax_u8
-#include "op/plain/argmax.inc"
+#include "op/plain/argmax_loop.inc"
 
 static choir_status run_argmax(const choir_kernel_call *call)
 {

@@ -128,6 +128,17 @@ static choir_status run_log_softmax(const choir_kernel_call *call)
 }
 
 // Smoothed: 1 - smoothing for the right class, plus smoothing / classes for each.
+static double loss_of(const rows_of *r, const choir_buffer *row, int64_t label, double smoothing)
+{
+	const double max = r->real->max(row->data, r->classes);
+	double target = value_at(row, label) - max, below;
+	const double all =
+			log_sum(r, row->data, chi_dtype_size(r->dtype), max, smoothing > 0 ? &below : NULL);
+	if (smoothing > 0)
+		target += smoothing * (below - target);
+	return all - target;
+}
+
 static choir_status run_cross_entropy(const choir_kernel_call *call)
 {
 	const choir_cross_entropy_attributes *a = call->attributes;
@@ -135,16 +146,32 @@ static choir_status run_cross_entropy(const choir_kernel_call *call)
 	const rows_of r = split(x);
 	CHOIR_TRY(check_labels(labels, &r));
 	for (int64_t i = 0; i < r.rows; i++) {
-		const void *row = chi_element(x, i * r.classes);
-		const double max = r.real->max(row, r.classes);
-		const double right = value_at(x, i * r.classes + chi_index_at(labels, i));
-		const bool smooth = a->smoothing > 0;
-		double target = right - max, below;
-		const double all = log_sum(&r, row, chi_dtype_size(r.dtype), max, smooth ? &below : NULL);
-		if (smooth)
-			target += a->smoothing * (below - target);
-		const double loss = all - target;
+		const choir_buffer row = { chi_element(x, i * r.classes), r.dtype, { 1, { r.classes } } };
+		const double loss = loss_of(&r, &row, chi_index_at(labels, i), a->smoothing);
 		chi_narrow(r.dtype, chi_element(call->out, i), &loss, 1);
+	}
+	return CHOIR_OK;
+}
+
+static size_t one_row(const choir_kernel_call *call)
+{
+	const choir_shape *x = &call->in[0].shape;
+	return x->rank > 0 ? (size_t) x->dim[x->rank - 1] * sizeof(float) : sizeof(float);
+}
+
+// A row at a time is widened. The loss of f32 is rounded.
+static choir_status run_cross_entropy_half(const choir_kernel_call *call)
+{
+	const choir_cross_entropy_attributes *a = call->attributes;
+	const choir_buffer *x = &call->in[0], *labels = &call->in[1];
+	const choir_buffer wide = { call->scratch, CHOIR_F32, x->shape };
+	const rows_of r = split(&wide);
+	CHOIR_TRY(check_labels(labels, &r));
+	for (int64_t i = 0; i < r.rows; i++) {
+		chi_half_loops_best(x->dtype)->widen(wide.data, chi_element(x, i * r.classes), r.classes);
+		const double loss =
+				(double) (float) loss_of(&r, &wide, chi_index_at(labels, i), a->smoothing);
+		chi_narrow(call->out->dtype, chi_element(call->out, i), &loss, 1);
 	}
 	return CHOIR_OK;
 }
@@ -178,6 +205,8 @@ static const chi_kernel_spec specs[] = {
 	{ "log_softmax_gradient", CHI_REAL, 0, run_log_softmax_gradient, NULL, NULL, NULL },
 	{ "softmax_cross_entropy", CHI_REAL, sizeof(choir_cross_entropy_attributes), run_cross_entropy,
 			NULL, NULL, NULL },
+	{ "softmax_cross_entropy", CHI_HALF, sizeof(choir_cross_entropy_attributes),
+			run_cross_entropy_half, one_row, NULL, NULL },
 	{ "softmax_cross_entropy_gradient", CHI_REAL, sizeof(choir_cross_entropy_attributes),
 			run_cross_entropy_gradient, NULL, NULL, NULL },
 };

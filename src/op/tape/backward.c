@@ -446,21 +446,3 @@ choir_status chi_tape_backward_recorded(choir_tape *tape, choir_tensor *y, size_
 		.recorded = true };
 	return run(&p, tape);
 }
-
-static choir_status keep_gradient(void *user, size_t index, choir_tensor *gradient)
-{
-	choir_tensor **gradients = user;
-	gradients[index] = chi_tensor_alias(gradient->frame, gradient);
-	return gradients[index] ? CHOIR_OK : chi_frame_status(gradient->frame);
-}
-
-choir_status choir_tape_gradient(choir_tape *tape, choir_tensor *y, size_t n,
-		choir_tensor *const sources[], choir_tensor *gradients[])
-{
-	for (size_t i = 0; i < n; i++)
-		gradients[i] = NULL;
-	const choir_status status = chi_tape_backward(tape, y, n, sources, keep_gradient, gradients);
-	for (size_t i = 0; i < n && status != CHOIR_OK; i++)
-		gradients[i] = NULL;
-	return status;
-}

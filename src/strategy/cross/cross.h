@@ -45,3 +45,11 @@ choir_status chi_cross_check_variable(
 		const choir_strategy *s, choir_frame *f, const choir_variable *v, const char *what);
 
 choir_value *chi_cross_destination(choir_cross *x, int count, choir_device *const devices[]);
+// What reductions and broadcasts share: a mirrored value at a destination without components; an
+// earlier component in the memory of device i, or NULL; copies of t, in frames of x; a check that
+// variables are the strategy's.
+choir_value *chi_cross_value_at(choir_cross *x, const choir_value *to);
+choir_tensor *chi_cross_same_memory(const choir_value *result, int i);
+choir_status chi_cross_fill(choir_cross *x, choir_value *result, choir_tensor *t);
+choir_status chi_cross_check_own(
+		choir_cross *x, const choir_value *v, const choir_value *to, const char *what);

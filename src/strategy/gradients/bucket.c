@@ -3,7 +3,7 @@
 #include "strategy/gradients/bucket.h"
 
 #include "base/alloc.h"
-#include "strategy/gradients/wire.h"
+#include "strategy/gradients/wire_precision.h"
 
 enum { ALIGNED = 16 };
 

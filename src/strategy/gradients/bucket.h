@@ -1,7 +1,7 @@
 // The gradients of many variables, summed in one collective.
 #pragma once
 
-#include "strategy/gradients/pending.h"
+#include "strategy/gradients/pending_update.h"
 
 choir_status chi_bucket_prepare(chi_pending_update *u);
 choir_status chi_bucket_give_memory(

@@ -1,12 +1,12 @@
 // A sum overwrites a partial sum to which nothing else refers, so repeated steps allocate nothing.
-#include "strategy/gradients/pending.h"
+#include "strategy/gradients/pending_update.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thresholds.h"
 #include "collective/tree.h"
 #include "strategy/gradients/overlap_workers.h"
-#include "strategy/gradients/wire.h"
+#include "strategy/gradients/wire_precision.h"
 #include "trace/trace.h"
 
 bool chi_overlap_possible(const choir_strategy *s)

@@ -5,6 +5,7 @@
 // workers an exchange thread makes the sums (overlap_workers.h).
 #pragma once
 
+#include "base/gate.h"
 #include "collective/tree.h"
 #include "strategy/strategy.h"
 

@@ -7,7 +7,7 @@
 #include "base/thread.h"
 #include "collective/tree.h"
 #include "strategy/run/run.h"
-#include "strategy/gradients/wire.h"
+#include "strategy/gradients/wire_precision.h"
 #include "trace/trace.h"
 
 #include <stdlib.h>

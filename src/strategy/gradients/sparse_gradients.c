@@ -3,7 +3,7 @@
 //
 // Gradients stay sparse only if those of all replicas are and the rows are few. Every worker gets
 // all rows and adds them itself.
-#include "strategy/remote.h"
+#include "strategy/remote_variables.h"
 #include "strategy/gradients/sparse_gradients.h"
 
 #include "base/alloc.h"
@@ -12,9 +12,9 @@
 #include "collective/sparse_gather.h"
 #include "op/op.h"
 #include "op/vector.h"
-#include "strategy/gradients/write_list.h"
-#include "strategy/gradients/wire.h"
-#include "strategy/layout.h"
+#include "strategy/gradients/update_batch.h"
+#include "strategy/gradients/wire_precision.h"
+#include "strategy/device_placement.h"
 
 #include <string.h>
 

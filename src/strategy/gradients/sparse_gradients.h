@@ -1,7 +1,7 @@
 // Gradients that are IndexedSlices: rows of a variable.
 #pragma once
 
-#include "strategy/gradients/pending.h"
+#include "strategy/gradients/pending_update.h"
 
 choir_status chi_sparse_gradients_add(
 		chi_sparse_gradients *rows, int local_replica, const choir_tensor *slices);

@@ -6,10 +6,10 @@
 #include "base/processors.h"
 #include "base/thread.h"
 #include "strategy/replica/replica.h"
-#include "strategy/worker_consistency.h"
+#include "strategy/value_consistency.h"
 #include "strategy/kinds/kinds.h"
-#include "strategy/remote.h"
-#include "strategy/layout.h"
+#include "strategy/remote_variables.h"
+#include "strategy/device_placement.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/gradients/overlap_workers.h"
 #include "strategy/run/thread_pool.h"
@@ -477,6 +477,42 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 	if (status == CHOIR_OK && chi_atomic32_load(&s->has_wrapped_memory) != 0)
 		status = unwrap_variables(s);
 	chi_dlpack_hold(false);
+	chi_atomic32_store(&s->running, 0);
+	chi_dlpack_run_deleters();
+	return status;
+}
+
+static choir_status check_run_replica(
+		const choir_strategy *s, int local_replica, choir_replica_fn *fn)
+{
+	const chi_context *c = chi_context_current();
+	CHOIR_TRY(chi_strategy_check(s));
+	CHOIR_TRY(chi_context_need_cross(s, "run_replica"));
+	if (c != NULL && c->kind == CHI_IN_CROSS && c->what != NULL)
+		return choir_fail(CHOIR_STATE,
+				"run_replica: it was called in a merge function; call it outside of runs");
+	if (fn == NULL)
+		return choir_fail(CHOIR_INVALID, "run_replica: the function is NULL");
+	if (local_replica < 0 || local_replica >= s->replicas)
+		return choir_fail(CHOIR_INVALID,
+				"run_replica: local replica %d does not exist; there are 0 to %d", local_replica,
+				s->replicas - 1);
+	return chi_strategy_check_not_stopped(s);
+}
+
+choir_status choir_strategy_run_replica(
+		choir_strategy *s, int local_replica, choir_replica_fn *fn, void *user, choir_values *args)
+{
+	CHOIR_TRY(check_run_replica(s, local_replica, fn));
+	if (!chi_atomic32_change(&s->running, 0, 1))
+		return choir_fail(CHOIR_STATE,
+				"run_replica: a run of this strategy (\"%s\") is in progress", s->kind);
+	chi_context inside;
+	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, s, NULL);
+	chi_dlpack_hold(true);
+	const choir_status status = chi_run_isolated(s->run, local_replica, fn, user, args);
+	chi_dlpack_hold(false);
+	chi_context_pop(entry);
 	chi_atomic32_store(&s->running, 0);
 	chi_dlpack_run_deleters();
 	return status;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/fpenv.h"
+#include "base/gate.h"
 #include "strategy/context.h"
 #include "strategy/run/results.h"
 #include "trace/trace.h"

@@ -4,10 +4,10 @@
 
 #include "base/clock.h"
 #include "base/options.h"
-#include "strategy/remote.h"
+#include "strategy/remote_variables.h"
 #include "strategy/replica/merge_call.h"
 #include "trace/trace.h"
-#include "value/sharded_variable.h"
+#include "value/shards.h"
 
 static chi_update *update_of(const choir_update *u)
 {

@@ -1,12 +1,12 @@
 // In a replica, a merge call aggregates the values, or a component is written; in cross-replica
 // context all copies, in an update function the current one.
 #include "choir/op.h"
-#include "strategy/remote.h"
+#include "strategy/remote_variables.h"
 #include "strategy/replica/merge_call.h"
 #include "strategy/cross/reduce.h"
 #include "strategy/update/update.h"
 #include "strategy/variable/assign.h"
-#include "value/sharded_variable.h"
+#include "value/shards.h"
 
 typedef struct {
 	choir_variable *variable;

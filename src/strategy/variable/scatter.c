@@ -2,11 +2,11 @@
 // the replica. Rows are written in the order of replicas.
 #include "choir/op.h"
 #include "op/op.h"
-#include "strategy/remote.h"
+#include "strategy/remote_variables.h"
 #include "strategy/replica/merge_call.h"
 #include "strategy/cross/reduce.h"
 #include "strategy/update/update.h"
-#include "strategy/variable/sharded_read.h"
+#include "strategy/variable/sharded_variable.h"
 #include "strategy/variable/assign.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/size.h"
-#include "strategy/worker_consistency.h"
+#include "strategy/value_consistency.h"
 #include "strategy/context.h"
 #include "train/weights/weights.h"
 

@@ -1,5 +1,4 @@
-// Pooling layers, upsampling, and flatten.
-#include "base/size.h"
+// Pooling layers.
 #include "op/nn/nn.h"
 #include "train/layer/layer.h"
 
@@ -179,64 +178,4 @@ choir_layer *choir_global_max_pool_new(void)
 choir_layer *choir_global_average_pool_new(void)
 {
 	return chi_layer_finish(chi_layer_new(sizeof(choir_layer), &global_any_kind, NULL), CHOIR_OK);
-}
-
-typedef struct {
-	choir_layer layer;
-	int64_t factor;
-	choir_interpolation interpolation;
-} upsampling;
-
-static choir_tensor *apply_upsample(choir_layer *l, choir_tensor *x)
-{
-	const upsampling *u = (const upsampling *) l;
-	return choir_upsample(x, u->factor, u->interpolation);
-}
-
-static const chi_layer_kind upsample_kind = { .name = "upsample", .apply = apply_upsample };
-
-choir_layer *choir_upsample_new(int64_t factor, choir_interpolation interpolation)
-{
-	if (factor < 1 || (unsigned) interpolation > CHOIR_BILINEAR) {
-		choir_fail(CHOIR_INVALID,
-				"layer: upsample by %" PRId64 " with interpolation %d; 1 or more, and NEAREST or "
-				"BILINEAR, are needed",
-				factor, (int) interpolation);
-		return NULL;
-	}
-	upsampling *u = (upsampling *) chi_layer_new(sizeof *u, &upsample_kind, NULL);
-	if (u == NULL)
-		return NULL;
-	u->factor = factor;
-	u->interpolation = interpolation;
-	chi_layer_set(&u->layer, "factor %" PRId64 ", interpolation %d", factor, (int) interpolation);
-	return chi_layer_finish(&u->layer, CHOIR_OK);
-}
-
-static choir_tensor *apply_flatten(choir_layer *l, choir_tensor *x)
-{
-	if (x->shape.rank < 1)
-		return chi_layer_fail(l, x, "needs [n, ...]; the input is a scalar");
-	choir_shape flat = { 2, { x->shape.dim[0], 1 } };
-	for (int i = 1; i < x->shape.rank; i++)
-		if (!chi_int64_multiply(flat.dim[1], x->shape.dim[i], &flat.dim[1]))
-			return chi_layer_fail(l, x, "an example has too many elements");
-	return choir_reshape(x, flat);
-}
-
-static int describe_flatten(choir_layer *l, chi_export *e, int x)
-{
-	if (e->value[x].varies)
-		return chi_export_refuse(l, e, x, "flatten needs a known number of positions");
-	return chi_export_view(e, x, CHOIR_SHAPE(choir_shape_elements(chi_export_shape(e, x))));
-}
-
-static const chi_layer_kind flatten_kind = { .name = "flatten",
-	.image = CHI_IMAGE_FLATTENED,
-	.apply = apply_flatten,
-	.describe = describe_flatten };
-
-choir_layer *choir_flatten_new(void)
-{
-	return chi_layer_finish(chi_layer_new(sizeof(choir_layer), &flatten_kind, NULL), CHOIR_OK);
 }

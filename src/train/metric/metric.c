@@ -1,5 +1,5 @@
-// Each replica has a component, so updates need no synchronization. Checkpoints contain metrics,
-// weights files do not.
+// Metrics: making, updates, results. Each replica has a component, so updates need no
+// synchronization. Checkpoints contain metrics, weights files do not.
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"
@@ -12,8 +12,6 @@
 
 #include <math.h>
 #include <string.h>
-
-enum { MAX_CLASSES = 1 << 15 };
 
 void chi_metric_free(void *self)
 {
@@ -53,7 +51,7 @@ static choir_metric *give_up(choir_metric *m, choir_variable *total, choir_varia
 	return NULL;
 }
 
-static choir_metric *make(const char *name, const choir_metric *like)
+choir_metric *chi_metric_make(const char *name, const choir_metric *like)
 {
 	choir_strategy *s = choir_strategy_current();
 	if (s == NULL || chi_strategy_check(s) != CHOIR_OK ||
@@ -90,96 +88,12 @@ static choir_metric *make(const char *name, const choir_metric *like)
 choir_metric *choir_metric_new(const char *name, choir_metric_kind kind)
 {
 	if ((unsigned) kind <= CHOIR_METRIC_PERPLEXITY)
-		return make(name, &(choir_metric){ .kind = (chi_metric_kind) kind });
+		return chi_metric_make(name, &(choir_metric){ .kind = (chi_metric_kind) kind });
 	choir_fail(CHOIR_INVALID,
 			"metric: kind %d of \"%s\" is unknown; known: CHOIR_METRIC_MEAN, _ACCURACY, "
 			"_MEAN_SQUARED_ERROR, _ROOT_MEAN_SQUARED_ERROR, _MEAN_ABSOLUTE_ERROR, _R2 and "
 			"_PERPLEXITY",
 			(int) kind, name == NULL ? "" : name);
-	return NULL;
-}
-
-static choir_metric *make_above(const char *name, chi_metric_kind kind, double threshold)
-{
-	if (isfinite(threshold))
-		return make(name, &(choir_metric){ .kind = kind, .threshold = threshold });
-	choir_fail(CHOIR_INVALID, "metric \"%s\": the threshold is %g; a finite number is needed",
-			name == NULL ? "" : name, threshold);
-	return NULL;
-}
-
-choir_metric *choir_precision_new(const char *name, double threshold)
-{
-	return make_above(name, CHI_METRIC_PRECISION, threshold);
-}
-
-choir_metric *choir_recall_new(const char *name, double threshold)
-{
-	return make_above(name, CHI_METRIC_RECALL, threshold);
-}
-
-choir_metric *choir_f1_new(const char *name, double threshold)
-{
-	return make_above(name, CHI_METRIC_F1, threshold);
-}
-
-choir_metric *choir_true_positives_new(const char *name, double threshold)
-{
-	return make_above(name, CHI_METRIC_TRUE_POSITIVES, threshold);
-}
-
-choir_metric *choir_false_positives_new(const char *name, double threshold)
-{
-	return make_above(name, CHI_METRIC_FALSE_POSITIVES, threshold);
-}
-
-choir_metric *choir_true_negatives_new(const char *name, double threshold)
-{
-	return make_above(name, CHI_METRIC_TRUE_NEGATIVES, threshold);
-}
-
-choir_metric *choir_false_negatives_new(const char *name, double threshold)
-{
-	return make_above(name, CHI_METRIC_FALSE_NEGATIVES, threshold);
-}
-
-choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k)
-{
-	if (k > 0)
-		return make(name, &(choir_metric){ .kind = CHI_METRIC_TOP_K, .k = k });
-	choir_fail(CHOIR_INVALID, "metric \"%s\": k is %lld; 1 or more is needed",
-			name == NULL ? "" : name, (long long) k);
-	return NULL;
-}
-
-static choir_metric *make_of_classes(const char *name, int64_t classes, const choir_metric *like)
-{
-	if (classes > 0 && classes <= MAX_CLASSES)
-		return make(name, like);
-	choir_fail(CHOIR_INVALID, "metric \"%s\": %lld classes; 1 to %d are needed",
-			name == NULL ? "" : name, (long long) classes, MAX_CLASSES);
-	return NULL;
-}
-
-choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes)
-{
-	return make_of_classes(
-			name, classes, &(choir_metric){ .kind = CHI_METRIC_CONFUSION, .classes = classes });
-}
-
-choir_metric *choir_mean_per_class_accuracy_new(const char *name, int64_t classes)
-{
-	return make_of_classes(
-			name, classes, &(choir_metric){ .kind = CHI_METRIC_PER_CLASS, .k = classes });
-}
-
-choir_metric *choir_auc_new(const char *name, int64_t thresholds)
-{
-	const choir_metric auc = { .kind = CHI_METRIC_AUC, .k = thresholds == 0 ? 200 : thresholds };
-	if (auc.k >= 2 && auc.k <= MAX_CLASSES)
-		return make(name, &auc);
-	choir_fail(CHOIR_INVALID, "metric \"%s\": %lld thresholds; 2 to %d are needed, or 0 for 200",
-			name == NULL ? "" : name, (long long) thresholds, MAX_CLASSES);
 	return NULL;
 }
 

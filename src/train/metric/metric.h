@@ -55,15 +55,7 @@ choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir
 
 choir_status chi_metric_totals(choir_metric *m, double *total, double *count);
 
+// In the current strategy; like has the kind and its numbers.
+choir_metric *chi_metric_make(const char *name, const choir_metric *like);
 void chi_metric_free(void *self);
 extern const chi_stateful_table chi_metric_state;
-
-// weights must broadcast to x's shape; NULL: none. NULL result: recorded.
-choir_tensor *chi_metric_weigh(const choir_metric *m, choir_tensor *x, choir_tensor *weights);
-// 1 where a score is above the threshold and where a label is not 0, in f64; compared in the
-// scores' dtype, as in Keras. CHOIR_INVALID: unequal shapes.
-choir_status chi_metric_compare(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
-		choir_tensor **said, choir_tensor **are);
-choir_status chi_metric_check_labels(const choir_metric *m, choir_tensor *labels, int64_t classes);
-choir_status chi_metric_check_classes(
-		const choir_metric *m, const choir_tensor *scores, const choir_tensor *labels);

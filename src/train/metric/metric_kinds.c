@@ -1,15 +1,87 @@
-// A kind is a row: the numbers of sums, what a batch adds to each, and the result.
+// The kinds of metrics: how many sums each has, what a batch adds to them, the result, and the
+// constructors. In f64, whole numbers are exact up to 2^53, so counts do not depend on which
+// replica gets an example.
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"
 #include "choir/nn.h"
-#include "tensor/tensor.h"
+#include "op/op.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+
+// weights must broadcast to x's shape; NULL: none. NULL result: recorded.
+static choir_tensor *weigh(const choir_metric *m, choir_tensor *x, choir_tensor *weights)
+{
+	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
+	if (weights == NULL || x == NULL)
+		return x;
+	choir_tensor *product = choir_multiply(x, choir_cast(weights, CHOIR_F64));
+	if (product == NULL || chi_shape_equal(&product->shape, &x->shape))
+		return product;
+	return chi_frame_fail_null(x->frame, CHOIR_INVALID,
+			"metric \"%s\": weights %s do not broadcast to labels %s", m->name,
+			chi_shape_print(&weights->shape, have), chi_shape_print(&x->shape, need));
+}
+
+static choir_status check_classes(
+		const choir_metric *m, const choir_tensor *scores, const choir_tensor *labels)
+{
+	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT], classes[32] = "classes";
+	const choir_shape *s = &scores->shape, *l = &labels->shape;
+	const int64_t known = m->kind == CHI_METRIC_PER_CLASS ? m->k : m->classes;
+	if (s->rank == 2 && l->rank == 1 && s->dim[0] == l->dim[0] &&
+			!chi_dtype_is_float(labels->dtype) && (known == 0 || known == s->dim[1]))
+		return CHOIR_OK;
+	if (known != 0)
+		snprintf(classes, sizeof classes, "%" PRId64, known);
+	return chi_frame_fail(scores->frame, CHOIR_INVALID,
+			"metric \"%s\": %s needs scores [n, %s] and integer labels [n]; they are %s and %s %s",
+			m->name, m->kind == CHI_METRIC_CONFUSION ? "a confusion matrix" : "accuracy", classes,
+			chi_shape_print(s, have), choir_dtype_name(labels->dtype), chi_shape_print(l, also));
+}
+
+static choir_status check_labels(const choir_metric *m, choir_tensor *labels, int64_t classes)
+{
+	if (labels == NULL)
+		return choir_error_status();
+	choir_tensor *ones = choir_fill(labels->frame, CHOIR_F64, labels->shape, 1);
+	choir_tensor *rows = ones == NULL ? NULL : chi_slices_new(ones, labels, classes);
+	char what[96];
+	snprintf(what, sizeof what, "metric \"%.60s\": labels", m->name);
+	return rows == NULL ? chi_frame_status(labels->frame) : chi_slices_check_indices(rows, what);
+}
+
+static choir_tensor *said_yes(const choir_metric *m, choir_tensor *scores)
+{
+	if (!chi_dtype_is_float(scores->dtype))
+		scores = choir_cast(scores, CHOIR_F64);
+	choir_tensor *threshold = scores == NULL
+			? NULL
+			: choir_fill(scores->frame, scores->dtype, CHOIR_SCALAR, m->threshold);
+	choir_tensor *above = choir_relu(choir_subtract(scores, threshold));
+	return choir_cast(choir_cast(above, CHOIR_BOOL), CHOIR_F64);
+}
+
+// 1 where a score is above the threshold and where a label is not 0, in f64; compared in the
+// scores' dtype, as in Keras. CHOIR_INVALID: unequal shapes.
+static choir_status compare(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
+		choir_tensor **said, choir_tensor **are)
+{
+	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT];
+	if (!chi_shape_equal(&scores->shape, &labels->shape))
+		return chi_frame_fail(scores->frame, CHOIR_INVALID,
+				"metric \"%s\": scores are %s and labels %s; equal shapes are needed", m->name,
+				chi_shape_print(&scores->shape, have), chi_shape_print(&labels->shape, also));
+	*said = said_yes(m, scores);
+	*are = choir_cast(choir_cast(labels, CHOIR_BOOL), CHOIR_F64);
+	return CHOIR_OK;
+}
 
 static choir_tensor *sum_all(const choir_metric *m, choir_tensor *x, choir_tensor *weights)
 {
-	return choir_sum(chi_metric_weigh(m, x, weights), CHOIR_ALL_AXES);
+	return choir_sum(weigh(m, x, weights), CHOIR_ALL_AXES);
 }
 
 static choir_tensor *ones_like(const choir_tensor *x)
@@ -79,7 +151,7 @@ static choir_status add_f1(const choir_metric *m, choir_tensor *scores, choir_te
 		choir_tensor *weights, choir_tensor *sum[])
 {
 	choir_tensor *said, *are;
-	CHOIR_TRY(chi_metric_compare(m, scores, labels, &said, &are));
+	CHOIR_TRY(compare(m, scores, labels, &said, &are));
 	sum[0] = sum_all(m, choir_multiply(said, are), weights);
 	sum[1] = sum_all(m, choir_add(said, are), weights);
 	return CHOIR_OK;
@@ -95,7 +167,7 @@ static choir_status add_found(const choir_metric *m, choir_tensor *scores, choir
 		choir_tensor *weights, choir_tensor *sum[])
 {
 	choir_tensor *said, *are;
-	CHOIR_TRY(chi_metric_compare(m, scores, labels, &said, &are));
+	CHOIR_TRY(compare(m, scores, labels, &said, &are));
 	const bool negatives =
 			m->kind == CHI_METRIC_TRUE_NEGATIVES || m->kind == CHI_METRIC_FALSE_NEGATIVES;
 	const bool actual =
@@ -109,10 +181,10 @@ static choir_status add_found(const choir_metric *m, choir_tensor *scores, choir
 static choir_status add_top_k(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
 		choir_tensor *weights, choir_tensor *sum[])
 {
-	CHOIR_TRY(chi_metric_check_classes(m, scores, labels));
+	CHOIR_TRY(check_classes(m, scores, labels));
 	const int64_t n = scores->shape.dim[0], classes = scores->shape.dim[1];
 	choir_tensor *all = choir_cast(scores, CHOIR_F64), *label = choir_cast(labels, CHOIR_I64);
-	CHOIR_TRY(chi_metric_check_labels(m, label, classes));
+	CHOIR_TRY(check_labels(m, label, classes));
 	choir_tensor *here = choir_one_hot(label, classes, CHOIR_BOOL);
 	choir_tensor *at_label =
 			choir_max(choir_where(here, all, choir_number(all->frame, -INFINITY)), CHOIR_AXIS(1));
@@ -130,14 +202,13 @@ static choir_status add_top_k(const choir_metric *m, choir_tensor *scores, choir
 static choir_status add_per_class(const choir_metric *m, choir_tensor *scores,
 		choir_tensor *labels, choir_tensor *weights, choir_tensor *sum[])
 {
-	CHOIR_TRY(chi_metric_check_classes(m, scores, labels));
+	CHOIR_TRY(check_classes(m, scores, labels));
 	choir_tensor *label = choir_cast(labels, CHOIR_I64);
-	CHOIR_TRY(chi_metric_check_labels(m, label, m->k));
+	CHOIR_TRY(check_labels(m, label, m->k));
 	choir_tensor *hit = choir_cast(choir_equal(choir_argmax(scores, 1), label), CHOIR_F64);
 	choir_tensor *is = choir_one_hot(label, m->k, CHOIR_F64);
 	const choir_shape column = CHOIR_SHAPE(labels->shape.dim[0], 1);
-	choir_tensor *const counted[] = { chi_metric_weigh(m, hit, weights),
-		chi_metric_weigh(m, ones_like(hit), weights) };
+	choir_tensor *const counted[] = { weigh(m, hit, weights), weigh(m, ones_like(hit), weights) };
 	for (int i = 0; i < 2; i++)
 		sum[i] = counted[i] == NULL
 				? NULL
@@ -178,7 +249,7 @@ static choir_status add_auc(const choir_metric *m, choir_tensor *scores, choir_t
 		choir_tensor *weights, choir_tensor *sum[])
 {
 	choir_tensor *said, *are;
-	CHOIR_TRY(chi_metric_compare(m, scores, labels, &said, &are));
+	CHOIR_TRY(compare(m, scores, labels, &said, &are));
 	choir_tensor *score = choir_cast(scores, CHOIR_F64);
 	const choir_shape column = CHOIR_SHAPE(choir_shape_elements(&scores->shape), 1);
 	choir_tensor *above = score == NULL
@@ -187,7 +258,7 @@ static choir_status add_auc(const choir_metric *m, choir_tensor *scores, choir_t
 	choir_tensor *const kinds_of[] = { are, one_minus(are) };
 	above = choir_cast(above, CHOIR_F64);
 	for (int i = 0; i < 2; i++) {
-		choir_tensor *w = chi_metric_weigh(m, kinds_of[i], weights);
+		choir_tensor *w = weigh(m, kinds_of[i], weights);
 		sum[i] = choir_sum(w, CHOIR_ALL_AXES);
 		sum[2 + i] = w == NULL
 				? NULL
@@ -245,4 +316,199 @@ const chi_metric_sums *chi_metric_sums_of(chi_metric_kind kind)
 int64_t chi_metric_elements(const choir_metric *m, const chi_metric_sums *kind)
 {
 	return (int64_t) kind->sums + (int64_t) kind->of_k * m->k;
+}
+
+static choir_status count_mean(const choir_metric *m, choir_tensor *values, choir_tensor *weights,
+		choir_tensor **total, choir_tensor **count)
+{
+	choir_frame *f = values->frame;
+	const double elements = (double) choir_shape_elements(&values->shape);
+	choir_tensor *x = choir_cast(values, CHOIR_F64);
+	if (weights == NULL) {
+		*total = choir_sum(x, CHOIR_ALL_AXES);
+		*count = choir_number(f, elements);
+		return CHOIR_OK;
+	}
+	choir_tensor *w = choir_cast(weights, CHOIR_F64), *product = choir_multiply(x, w);
+	if (product == NULL)
+		return chi_frame_status(f);
+	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
+	if (!chi_shape_equal(&product->shape, &values->shape))
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"metric \"%s\": weights %s do not broadcast to values %s", m->name,
+				chi_shape_print(&weights->shape, have), chi_shape_print(&values->shape, need));
+	// A weight counts for each value that it is broadcast to.
+	const double own = (double) choir_shape_elements(&w->shape);
+	*total = choir_sum(product, CHOIR_ALL_AXES);
+	*count = choir_scale(choir_sum(w, CHOIR_ALL_AXES), own == 0 ? 0 : elements / own);
+	return CHOIR_OK;
+}
+
+static choir_status count_accuracy(const choir_metric *m, choir_tensor *scores,
+		choir_tensor *labels, choir_tensor *weights, choir_tensor **total, choir_tensor **count)
+{
+	CHOIR_TRY(check_classes(m, scores, labels));
+	choir_tensor *off = choir_subtract(choir_argmax(scores, 1), choir_cast(labels, CHOIR_I64));
+	choir_tensor *wrong = choir_cast(choir_cast(off, CHOIR_BOOL), CHOIR_F64);
+	*total = choir_sum(weigh(m, wrong, weights), CHOIR_ALL_AXES);
+	*count = weights == NULL
+			? choir_number(scores->frame, (double) scores->shape.dim[0])
+			: choir_sum(weigh(m, choir_fill(scores->frame, CHOIR_F64, labels->shape, 1), weights),
+					  CHOIR_ALL_AXES);
+	return CHOIR_OK;
+}
+
+// The matrix's index is label * classes + answer; dense slices add up equal ones.
+static choir_status count_confusion(const choir_metric *m, choir_tensor *scores,
+		choir_tensor *labels, choir_tensor **total, choir_tensor **count)
+{
+	choir_frame *f = scores->frame;
+	const int64_t n = scores->shape.rank == 0 ? 0 : scores->shape.dim[0];
+	CHOIR_TRY(check_classes(m, scores, labels));
+	choir_tensor *ones = choir_fill(f, CHOIR_F64, CHOIR_SHAPE(n), 1);
+	choir_tensor *label = choir_cast(labels, CHOIR_I64);
+	CHOIR_TRY(check_labels(m, label, m->classes));
+	choir_tensor *size = choir_fill(f, CHOIR_I64, CHOIR_SCALAR, (double) m->classes);
+	choir_tensor *place = choir_add(choir_multiply(label, size), choir_argmax(scores, 1));
+	choir_tensor *counts =
+			choir_to_dense(choir_indexed_slices(ones, place, m->classes * m->classes));
+	*total = choir_reshape(counts, CHOIR_SHAPE(m->classes, m->classes));
+	*count = NULL;
+	return CHOIR_OK;
+}
+
+static choir_status count_found(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
+		choir_tensor *weights, choir_tensor **total, choir_tensor **count)
+{
+	choir_tensor *said, *are;
+	CHOIR_TRY(compare(m, scores, labels, &said, &are));
+	if (m->kind == CHI_METRIC_PRECISION)
+		said = weigh(m, said, weights);
+	else
+		are = weigh(m, are, weights);
+	*total = choir_sum(choir_multiply(said, are), CHOIR_ALL_AXES);
+	*count = choir_sum(m->kind == CHI_METRIC_PRECISION ? said : are, CHOIR_ALL_AXES);
+	return CHOIR_OK;
+}
+
+static choir_status count_sums(const choir_metric *m, const chi_metric_sums *kind,
+		choir_tensor *scores, choir_tensor *labels, choir_tensor *weights, choir_tensor **total)
+{
+	choir_tensor *sum[CHI_METRIC_SUMS] = { NULL };
+	CHOIR_TRY(kind->add(m, scores, labels, weights, sum));
+	for (size_t i = 0; i < kind->sums + kind->of_k; i++)
+		sum[i] = choir_reshape(sum[i], CHOIR_SHAPE(i < kind->sums ? 1 : m->k));
+	*total = choir_concat(kind->sums + kind->of_k, sum, 0);
+	return CHOIR_OK;
+}
+
+choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir_tensor *more,
+		choir_tensor *weights, choir_tensor **total, choir_tensor **count)
+{
+	if (weights != NULL && (m->kind == CHI_METRIC_MEAN || m->kind == CHI_METRIC_CONFUSION))
+		return chi_frame_fail(values->frame, CHOIR_INVALID, "metric \"%s\": %s", m->name,
+				m->kind == CHI_METRIC_MEAN
+						? "a mean's weights are choir_metric_update's third argument"
+						: "a confusion matrix counts whole examples, without weights");
+	if (m->kind == CHI_METRIC_MEAN)
+		return count_mean(m, values, more, total, count);
+	if (more == NULL)
+		return chi_frame_status(values->frame);
+	const chi_metric_sums *sums = chi_metric_sums_of(m->kind);
+	if (sums != NULL)
+		return count_sums(m, sums, values, more, weights, total);
+	switch (m->kind) {
+	case CHI_METRIC_ACCURACY:
+		return count_accuracy(m, values, more, weights, total, count);
+	case CHI_METRIC_CONFUSION:
+		return count_confusion(m, values, more, total, count);
+	default:
+		return count_found(m, values, more, weights, total, count);
+	}
+}
+
+enum { MAX_CLASSES = 1 << 15 };
+
+static choir_metric *make_above(const char *name, chi_metric_kind kind, double threshold)
+{
+	if (isfinite(threshold))
+		return chi_metric_make(name, &(choir_metric){ .kind = kind, .threshold = threshold });
+	choir_fail(CHOIR_INVALID, "metric \"%s\": the threshold is %g; a finite number is needed",
+			name == NULL ? "" : name, threshold);
+	return NULL;
+}
+
+choir_metric *choir_precision_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_PRECISION, threshold);
+}
+
+choir_metric *choir_recall_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_RECALL, threshold);
+}
+
+choir_metric *choir_f1_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_F1, threshold);
+}
+
+choir_metric *choir_true_positives_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_TRUE_POSITIVES, threshold);
+}
+
+choir_metric *choir_false_positives_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_FALSE_POSITIVES, threshold);
+}
+
+choir_metric *choir_true_negatives_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_TRUE_NEGATIVES, threshold);
+}
+
+choir_metric *choir_false_negatives_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_FALSE_NEGATIVES, threshold);
+}
+
+choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k)
+{
+	if (k > 0)
+		return chi_metric_make(name, &(choir_metric){ .kind = CHI_METRIC_TOP_K, .k = k });
+	choir_fail(CHOIR_INVALID, "metric \"%s\": k is %lld; 1 or more is needed",
+			name == NULL ? "" : name, (long long) k);
+	return NULL;
+}
+
+static choir_metric *make_of_classes(const char *name, int64_t classes, const choir_metric *like)
+{
+	if (classes > 0 && classes <= MAX_CLASSES)
+		return chi_metric_make(name, like);
+	choir_fail(CHOIR_INVALID, "metric \"%s\": %lld classes; 1 to %d are needed",
+			name == NULL ? "" : name, (long long) classes, MAX_CLASSES);
+	return NULL;
+}
+
+choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes)
+{
+	return make_of_classes(
+			name, classes, &(choir_metric){ .kind = CHI_METRIC_CONFUSION, .classes = classes });
+}
+
+choir_metric *choir_mean_per_class_accuracy_new(const char *name, int64_t classes)
+{
+	return make_of_classes(
+			name, classes, &(choir_metric){ .kind = CHI_METRIC_PER_CLASS, .k = classes });
+}
+
+choir_metric *choir_auc_new(const char *name, int64_t thresholds)
+{
+	const choir_metric auc = { .kind = CHI_METRIC_AUC, .k = thresholds == 0 ? 200 : thresholds };
+	if (auc.k >= 2 && auc.k <= MAX_CLASSES)
+		return chi_metric_make(name, &auc);
+	choir_fail(CHOIR_INVALID, "metric \"%s\": %lld thresholds; 2 to %d are needed, or 0 for 200",
+			name == NULL ? "" : name, (long long) thresholds, MAX_CLASSES);
+	return NULL;
 }

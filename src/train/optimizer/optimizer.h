@@ -1,5 +1,5 @@
-// Kinds differ in kernel, slots and defaults. apply_gradients.c gets gradients, and
-// optimizer_step.c applies their sums.
+// Kinds differ in kernel, slots and defaults. optimizer.c gets gradients, and optimizer_step.c
+// applies their sums.
 #pragma once
 
 #include "choir/optimizer.h"
@@ -81,5 +81,9 @@ double chi_optimizer_base_rate(const choir_optimizer *o);
 void chi_update_table(choir_optimizer *o);
 void chi_optimized_variables_free(choir_optimizer *o);
 
+// In host memory; on devices a non-finite element is found later.
+choir_status chi_optimizer_check_gradient(
+		choir_optimizer *o, const choir_variable *v, const choir_tensor *gradient);
+choir_status chi_optimizer_check_dtype(const choir_optimizer *o, const choir_variable *v);
 // In host memory. CHOIR_NONE: all are finite.
 int64_t chi_first_nonfinite(choir_dtype dtype, const void *data, int64_t n);

@@ -1,7 +1,9 @@
-// Splits metadata into keys and values.
-#include "train/weights/weights.h"
+// Metadata of weights: pairs of keys and values, for a file and of a file.
+#include "choir/weights.h"
 
 #include "base/alloc.h"
+#include "base/status.h"
+#include "train/weights/weights.h"
 
 #include <string.h>
 
@@ -58,4 +60,50 @@ const char *chi_metadata_find(const chi_metadata *l, const char *key)
 		if (strcmp(l->pair[i].key, key) == 0)
 			return l->pair[i].value;
 	return NULL;
+}
+
+static choir_status no_such_key(const char *path, const char *key, const chi_safetensors *st)
+{
+	chi_name_list list = { .what = "there are" };
+	chi_text text = { 0 };
+	for (size_t i = 0; i < st->pairs; i++)
+		chi_name_list_add(&list, st->pair[i]->key, "");
+	chi_name_list_print(&text, &list);
+	choir_fail(CHOIR_NOT_FOUND, "%s: its metadata has no key \"%.100s\"; %s", path, key,
+			text.data == NULL ? "it has none" : text.data);
+	chi_text_free(&text);
+	chi_text_free(&list.text);
+	return CHOIR_NOT_FOUND;
+}
+
+static choir_status find_value(
+		const char *path, const chi_safetensors *st, const char *key, char *value, size_t size)
+{
+	const chi_st_pair *p = chi_safetensors_pair(st, key);
+	if (p == NULL)
+		return no_such_key(path, key, st);
+	const size_t needed = strlen(p->value) + 1;
+	if (needed > size)
+		return choir_fail(CHOIR_INVALID,
+				"%s: the value of \"%.100s\" in the metadata needs %zu bytes, not %zu", path, key,
+				needed, size);
+	memcpy(value, p->value, needed);
+	return CHOIR_OK;
+}
+
+choir_status choir_weights_metadata(const char *path, const char *key, char *value, size_t size)
+{
+	if (key == NULL || value == NULL)
+		return choir_fail(
+				CHOIR_INVALID, "weights_metadata: the %s is NULL", key == NULL ? "key" : "value");
+	if (path == NULL)
+		return choir_fail(CHOIR_INVALID, "weights_metadata: the path is NULL");
+	chi_safetensors st = { 0 };
+	chi_file *f = chi_file_open(path);
+	choir_status status = f == NULL ? choir_error_status() : chi_safetensors_open(&st, f);
+	if (status == CHOIR_OK)
+		status = find_value(path, &st, key, value, size);
+	chi_file_close(f);
+	chi_safetensors_close(&st);
+	return status;
 }

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "strategy/context.h"
 #include "strategy/cross/reduce.h"
-#include "strategy/remote.h"
+#include "strategy/remote_variables.h"
 #include "base/sort.h"
 
 #include <string.h>

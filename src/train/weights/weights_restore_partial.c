@@ -8,7 +8,7 @@
 #include "base/size.h"
 #include "choir/op.h"
 #include "strategy/context.h"
-#include "train/weights/convention.h"
+#include "train/weights/torch_keras_convention.h"
 #include "train/weights/name_map.h"
 #include "train/weights/safetensors.h"
 #include "train/weights/weights.h"

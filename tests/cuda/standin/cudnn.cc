@@ -1,7 +1,7 @@
 // cuDNN on the stand-in: one convolution as a task of the stream. Its heuristic first offers an
 // algorithm whose bits differ from call to call, then one with too much workspace, and none at all
 // for convolutions with dilation and groups. It reports a taken algorithm of these kinds, shapes
-// that do not fit each other, and a workspace that is too small.
+// that do not fit each other, and a workspace of another convolution.
 #include "standin.h"
 
 #include "../../../cuda/half.h"
@@ -27,7 +27,8 @@ struct standin_convolution {
 	cudnnMathType_t math;
 };
 
-enum { RANDOM = 0, LARGE = 1, GOOD = 2, WORKSPACE = 1000 };
+enum { RANDOM = 0, LARGE = 1, GOOD = 2 };
+enum pass { FORWARD, DATA, FILTER };
 
 template <class T> static cudnnStatus_t make(T **out, const char *call)
 {
@@ -150,7 +151,18 @@ static bool fits(const standin_tensor *x, const standin_filter *f, const standin
 			y->w == extent(x->w, v->pad_w, v->dilation_w, f->w, v->stride_w);
 }
 
-static cudnnStatus_t offer(const standin_tensor *x, const standin_filter *f,
+// The bytes that the good algorithm needs, which differ between most convolutions.
+static size_t workspace_of(const standin_tensor *x, const standin_filter *f,
+		const standin_convolution *v, const standin_tensor *y, pass of)
+{
+	uint64_t hash = 1469598103934665603u;
+	for (int number : { (int) of, (int) x->type, x->n, x->c, x->h, x->w, f->k, f->c, f->h, f->w,
+				 y->h, y->w, v->pad_h, v->pad_w, v->stride_h, v->dilation_h, v->groups })
+		hash = (hash ^ (uint64_t) number) * 1099511628211u;
+	return 1000 + hash % 1000 * 8;
+}
+
+static cudnnStatus_t offer(pass of, const standin_tensor *x, const standin_filter *f,
 		const standin_convolution *v, const standin_tensor *y, int most, int *found,
 		cudnnConvolutionFwdAlgoPerf_t *results)
 {
@@ -163,7 +175,7 @@ static cudnnStatus_t offer(const standin_tensor *x, const standin_filter *f,
 		return CUDNN_STATUS_NOT_SUPPORTED;
 	for (int algo = RANDOM; algo <= GOOD && algo < most; algo++)
 		results[(*found)++] = { algo, CUDNN_STATUS_SUCCESS, 1,
-			algo == LARGE ? (size_t) 1 << 40 : (size_t) WORKSPACE,
+			algo == LARGE ? (size_t) 1 << 40 : workspace_of(x, f, v, y, of),
 			algo == RANDOM ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC, v->math, {} };
 	return CUDNN_STATUS_SUCCESS;
 }
@@ -172,7 +184,7 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t, cudnnTensorD
 		cudnnFilterDescriptor_t filter, cudnnConvolutionDescriptor_t convolution,
 		cudnnTensorDescriptor_t y, int most, int *found, cudnnConvolutionFwdAlgoPerf_t *results)
 {
-	return offer(x, filter, convolution, y, most, found, results);
+	return offer(FORWARD, x, filter, convolution, y, most, found, results);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t,
@@ -180,7 +192,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t,
 		cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t dx, int most, int *found,
 		cudnnConvolutionBwdDataAlgoPerf_t *results)
 {
-	return offer(dx, filter, convolution, dy, most, found, results);
+	return offer(DATA, dx, filter, convolution, dy, most, found, results);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t,
@@ -188,7 +200,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t,
 		cudnnConvolutionDescriptor_t convolution, cudnnFilterDescriptor_t dw, int most, int *found,
 		cudnnConvolutionBwdFilterAlgoPerf_t *results)
 {
-	return offer(x, dw, convolution, dy, most, found, results);
+	return offer(FILTER, x, dw, convolution, dy, most, found, results);
 }
 
 static float load(cudnnDataType_t type, const void *p, size_t i)
@@ -207,8 +219,6 @@ static void store(cudnnDataType_t type, void *p, size_t i, float x)
 	else
 		((choir_cuda::bf16 *) p)[i] = (choir_cuda::bf16) x;
 }
-
-enum pass { FORWARD, DATA, FILTER };
 
 // A convolution as a loop over its products x y, in which the sums of the third operand grow.
 struct loops {
@@ -284,17 +294,18 @@ static cudnnStatus_t convolve(cudnnHandle_t handle, const loops &l, int algorith
 		return CUDNN_STATUS_BAD_PARAM;
 	if (l.f.type == CUDNN_DATA_FLOAT && l.v.math != CUDNN_FMA_MATH)
 		standin_report("cuDNN: TF32 is allowed");
-	if (algorithm != GOOD || workspace == NULL || bytes < WORKSPACE) {
-		standin_report("cuDNN: algorithm %d with %zu bytes of workspace; 2 and 1000 are right",
-				algorithm, bytes);
+	const size_t needed = workspace_of(&l.x, &l.f, &l.v, &l.y, l.of);
+	if (algorithm != GOOD || workspace == NULL || bytes != needed) {
+		standin_report("cuDNN: algorithm %d with %zu bytes of workspace; 2 and %zu are right",
+				algorithm, bytes, needed);
 		return CUDNN_STATUS_NOT_SUPPORTED;
 	}
 	std::vector<standin_reach> reach(operands, operands + 3);
-	reach.push_back({ workspace, true, true, WORKSPACE });
+	reach.push_back({ workspace, true, true, needed });
 	const void *first = operands[0].pointer, *second = operands[1].pointer;
 	void *out = (void *) (uintptr_t) operands[2].pointer;
 	const cudaError_t error = standin_queue(handle->stream, "cudnnConvolution", reach, [=] {
-		memset(workspace, 0xff, WORKSPACE);
+		memset(workspace, 0xff, needed);
 		return l.run(first, second, out);
 	});
 	return error == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;

@@ -79,6 +79,7 @@ std::string do_work(const task &t)
 		engine_jumps = 1;
 		wrong = t.work();
 	} else {
+		leave_kernel();
 		wrong = format("reached %p, which %s", fault_address,
 				device_of(fault_address) >= 0
 						? "none of its arguments leads to, or which it only reads"

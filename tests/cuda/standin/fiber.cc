@@ -15,26 +15,7 @@
 #define ADDRESSES 0
 #endif
 
-#if defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
-#define THREADS 1
-#else
-#define THREADS 0
-#endif
-
 enum { STACK = 128 << 10, PAGE = 4096 };
-
-// The thread sanitizer has fibers of its own, which begin anew with each thread of a block.
-static void renew(standin_fiber *f)
-{
-#if THREADS
-	if (f->fake != NULL)
-		__tsan_destroy_fiber(f->fake);
-	f->fake = __tsan_create_fiber(0);
-#else
-	(void) f;
-#endif
-}
 
 static void make_stack(standin_fiber *f)
 {
@@ -71,7 +52,6 @@ void standin_fiber_again(standin_fiber *f, void (*start)())
 		*--top = 0;
 	*--top = csr | (uint64_t) word << 32;
 	f->at = top;
-	renew(f);
 }
 #else
 #include <ucontext.h>
@@ -90,7 +70,6 @@ void standin_fiber_again(standin_fiber *f, void (*start)())
 	c->uc_link = NULL;
 	makecontext(c, start, 0);
 	f->at = c;
-	renew(f);
 }
 #endif
 
@@ -101,23 +80,44 @@ void standin_fiber_make(standin_fiber *f, void (*start)())
 	standin_fiber_again(f, start);
 }
 
-void standin_fiber_switch(standin_fiber *from, standin_fiber *to)
+// save NULL: from has ended.
+STANDIN_UNCOUNTED static void leave(standin_fiber *from, standin_fiber *to, void **save)
 {
 #if !defined(__x86_64__)
 	if (from->at == NULL)
 		from->at = calloc(1, sizeof(ucontext_t));
 #endif
 #if ADDRESSES
-	__sanitizer_start_switch_fiber(&from->fake, to->stack, to->size);
-#endif
-#if THREADS
-	if (from->fake == NULL)
-		from->fake = __tsan_get_current_fiber();
-	__tsan_switch_to_fiber(to->fake, 0);
+	__sanitizer_start_switch_fiber(save, to->stack, to->size);
+#else
+	(void) save;
 #endif
 	standin_swap(&from->at, to->at);
 #if ADDRESSES
 	__sanitizer_finish_switch_fiber(from->fake, NULL, NULL);
+#endif
+}
+
+void standin_fiber_switch(standin_fiber *from, standin_fiber *to)
+{
+	leave(from, to, &from->fake);
+}
+
+void standin_fiber_end(standin_fiber *from, standin_fiber *to)
+{
+	leave(from, to, NULL);
+}
+
+void standin_fiber_jumped(standin_fiber *to)
+{
+#if ADDRESSES
+	if (to->stack != NULL) {
+		void *gone = NULL;
+		__sanitizer_start_switch_fiber(&gone, to->stack, to->size);
+		__sanitizer_finish_switch_fiber(to->fake, NULL, NULL);
+	}
+#else
+	(void) to;
 #endif
 }
 

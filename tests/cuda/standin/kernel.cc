@@ -34,18 +34,19 @@ struct {
 	bool stack[MOST_THREADS]; // there is one
 	warp_words warp[MOST_THREADS / WARP];
 	int threads, current;
+	bool inside; // a thread's stack is in use
 	standin_closure *kernel;
 	char *shared;
 	size_t shared_bytes;
 	std::string wrong;
 } G;
 
-void enter_thread()
+STANDIN_UNCOUNTED void enter_thread()
 {
 	standin_fiber_arrive(&G.main);
 	G.kernel->call();
 	G.thread[G.current].stage = OVER;
-	standin_fiber_switch(&G.thread[G.current].fiber, &G.main);
+	standin_fiber_end(&G.thread[G.current].fiber, &G.main);
 	abort();
 }
 
@@ -55,7 +56,16 @@ void resume(int i)
 	G.current = i;
 	threadIdx = t->index;
 	t->stage = RUNS;
+	G.inside = true;
 	standin_fiber_switch(&G.main, &t->fiber);
+	G.inside = false;
+}
+
+void leave_kernel()
+{
+	if (G.inside)
+		standin_fiber_jumped(&G.main);
+	G.inside = false;
 }
 
 void park(thread_stage stage)

@@ -118,7 +118,7 @@ cudaError_t standin_meet(cudaStream_t stream, standin_clique *clique, int rank,
 }
 
 struct standin_rank {
-	standin_clique *clique;
+	std::shared_ptr<standin_clique> clique;
 	int rank, ranks, device;
 	bool aborted;
 };
@@ -138,7 +138,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const int *devices)
 {
 	if (standin_is_to_fail("ncclCommInitAll"))
 		return ncclSystemError;
-	standin_clique *clique = standin_clique_new();
+	std::shared_ptr<standin_clique> clique(standin_clique_new()); // until the last rank goes
 	for (int i = 0; i < n; i++)
 		comms[i] = new standin_rank{ clique, i, n, devices[i], false };
 	return ncclSuccess;
@@ -186,7 +186,7 @@ ncclResult_t ncclGroupEnd(void)
 				i++;
 			}
 		cudaSetDevice(comm->device);
-		error = standin_meet(stream, comm->clique, comm->rank, messages);
+		error = standin_meet(stream, comm->clique.get(), comm->rank, messages);
 	}
 	cudaSetDevice(before);
 	return error == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;

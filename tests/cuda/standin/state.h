@@ -189,6 +189,9 @@ void take_faults();
 void want(standin_stream *s, uint64_t number);
 void serve(); // the engine's thread
 
+// kernel.cc
+void leave_kernel(); // after a jump out of it
+
 // call.cc
 cudaError_t leave(cudaError_t error);
 bool injected(const char *call);

@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "data/data.h"
 #include "data/source/gzip.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 #include "facts.h"
 #include "tensor/tensor.h"
 

@@ -3,7 +3,7 @@
 #include "data/elements.h"
 
 #include "base/philox.h"
-#include "data/source/glyph.h"
+#include "data/source/synthetic_digits.h"
 #include "test.h"
 
 #include <string.h>

@@ -278,6 +278,68 @@ TEST(attention_of_bf16_does_not_see_later_keys)
 	kernels_free(1, &out);
 }
 
+#ifdef CHI_HAS_X86_KERNELS
+// out: y, and the gradient of qkv.
+static void run_bf16_head(const chi_fma_loops *loops, bool tiles, int64_t places, int64_t width,
+		const choir_buffer in[2], choir_buffer out[2])
+{
+	static _Alignas(64) float scratch[1 << 17];
+	const uint16_t *qkv = in[0].data;
+	uint16_t *back = out[1].data;
+	const chi_fma_head h = {
+		.queries = places,
+		.keys = places,
+		.width = width,
+		.q_row = 3 * width,
+		.kv_row = 3 * width,
+		.y_row = width,
+		.causal = true,
+		.scale = 0.3f,
+		.size = sizeof *qkv,
+		.q = qkv,
+		.k = qkv + width,
+		.v = qkv + 2 * width,
+		.dy = in[1].data,
+		.dq = back,
+		.dk = back + width,
+		.dv = back + 2 * width,
+		.y = out[0].data,
+		.scratch = scratch,
+	};
+	memset(scratch, 0xff, sizeof scratch);
+	tiles ? loops->tiles_attention(&h) : loops->bf16_attention(&h);
+	tiles ? loops->tiles_attention_gradient(&h) : loops->bf16_attention_gradient(&h);
+}
+
+TEST(attention_by_tiles_is_near_that_by_vectors)
+{
+	static const int64_t sizes[][2] = { { 128, 32 }, { 77, 37 }, { 31, 5 }, { 1, 1 }, { 65, 64 } };
+	uint64_t seed = 79;
+
+	if (!multiplies_bf16() || !chi_onednn_has_amx())
+		skip();
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		const choir_shape y = CHOIR_SHAPE(sizes[i][0], sizes[i][1]);
+		const choir_shape qkv = CHOIR_SHAPE(sizes[i][0], 3 * sizes[i][1]);
+		choir_buffer in[] = { kernels_buffer(CHOIR_BF16, qkv), kernels_buffer(CHOIR_BF16, y) };
+		choir_buffer out[2][2];
+		for (int tiles = 0; tiles < 2; tiles++) {
+			out[tiles][0] = kernels_buffer(CHOIR_BF16, y);
+			out[tiles][1] = kernels_buffer(CHOIR_BF16, qkv);
+		}
+		kernels_fill(&in[0], &seed, -1, 1);
+		kernels_fill(&in[1], &seed, -1, 1);
+		for (int tiles = 0; tiles < 2; tiles++)
+			run_bf16_head(chi_fma_best(), tiles, sizes[i][0], sizes[i][1], in, out[tiles]);
+		for (int k = 0; k < 2; k++)
+			assert_true(distance(&out[1][k], &out[0][k]) < 0.012);
+		kernels_free(2, in);
+		kernels_free(2, out[0]);
+		kernels_free(2, out[1]);
+	}
+}
+#endif
+
 // Every number, with the bits of f32 arithmetic that is rounded once.
 static void check_gelu_of_bf16(const chi_fma_loops *loops, bool exact, bool back)
 {

@@ -3,6 +3,7 @@
 #include "op/given.h"
 #include "test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -264,3 +265,18 @@ TEST(after_the_first_operation_of_a_kind_it_is_too_late)
 }
 
 TEST_GROUP(register_all, NULL)
+
+// The processor's flags, unless the environment forbids some.
+TEST(bf16_instructions_are_those_of_the_processor)
+{
+	static char flags[1 << 14];
+	FILE *f = fopen("/proc/cpuinfo", "r");
+	if (f == NULL || getenv("ONEDNN_MAX_CPU_ISA") != NULL)
+		skip();
+	flags[fread(flags, 1, sizeof flags - 1, f)] = '\0';
+	fclose(f);
+	const char *found = chi_kernel_bf16_instructions();
+	assert_int_equal(strcmp(found, "none") == 0, !chi_kernel_has_native_bf16());
+	if (strcmp(found, "none") != 0)
+		assert_int_equal(strcmp(found, "AMX") == 0, strstr(flags, " amx_bf16") != NULL);
+}

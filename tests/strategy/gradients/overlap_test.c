@@ -8,7 +8,7 @@
 #include "choir/op.h"
 #include "collective/oracle.h"
 #include "op/op.h"
-#include "strategy/gradients/pending.h"
+#include "strategy/gradients/pending_update.h"
 #include "strategy/world.h"
 #include "short.h"
 #include "test.h"

@@ -128,7 +128,7 @@ static void reference_element(reference *f, int i, double g)
 		f->a[i] = f->beta2 * f->a[i] + (1 - f->beta2) * g;
 		break;
 	}
-	case CHOIR_LAMB: // averages_test.c, over whole variables
+	case CHOIR_LAMB: // weight_averages_test.c, over whole variables
 		break;
 	case CHOIR_NADAM: {
 		double now = 1, b = 0, next;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "data/source/reader.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 
 // With the axis of examples.
 enum { CHI_ARRAY_FILE_RANK = CHOIR_MAX_RANK };

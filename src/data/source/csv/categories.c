@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "choir/source.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 
 enum { FIRST_SLOTS = 16 };
 

@@ -1,6 +1,6 @@
 // A number is parsed from the buffer straight into the reader's row; if more follows in its field,
 // a slower function parses the field. The next row overwrites a bad or dropped one.
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "base/glob.h"
 #include "data/source/csv/categories.h"
 #include "data/source/reader.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 
 // Without quotes, in the buffer or, with doubled quotes, in scratch. The byte after it belongs to
 // no number.

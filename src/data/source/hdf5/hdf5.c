@@ -1,6 +1,6 @@
 // Datasets of equal length, read side by side. A chunked one has a cache for a row of chunks, so
 // each is unpacked once.
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "base/lock.h"
-#include "base/module.h"
+#include "base/dynamic_library.h"
 #include "base/text.h"
 
 static chi_mutex hdf5_mutex = CHI_MUTEX_STATIC(CHI_RANK_DATA, "hdf5");

@@ -1,7 +1,7 @@
 // Files are listed first, so examples have random access, and a worker decodes only its replicas'
 // images. To keep their number fixed, bad files are looked for at the start.
 #include "data/source/image/image.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

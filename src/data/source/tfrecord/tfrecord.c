@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "data/seek_index.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 #include "tensor/tensor.h"
 
 typedef struct {

@@ -3,7 +3,7 @@
 
 #include "data/source/file_list.h"
 #include "data/source/tfrecord/tf_example.h"
-#include "data/source/tfrecord/record_reader.h"
+#include "data/source/tfrecord/tfrecord_reader.h"
 
 typedef struct {
 	chi_glob paths;

@@ -3,10 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "base/record.h"
+#include "base/tfrecord_framing.h"
 #include "data/source/tfrecord/tfrecord.h"
 #include "data/source/compressed_writer.h"
-#include "data/stage.h"
+#include "data/dataset.h"
 
 struct choir_tfrecord_writer {
 	chi_output *output;

@@ -1,8 +1,0 @@
-// Compares a training step with its limit.
-#pragma once
-
-#include "breakdown.h"
-#include "bench/limit.h"
-
-// Prints time and limit of each kind of work, per step and device. The trace must be stopped.
-void distance_print(const breakdown *b, const limit *l, int devices, bool json);

@@ -1,0 +1,43 @@
+// The variables and optimizers of a strategy as messages between workers and parameter servers.
+// All processes of a job make the same ones in the same order. Variable i belongs to server i
+// modulo the number of servers; a shard counts as a variable.
+#pragma once
+
+#include "coordinator/large_message.h"
+#include "strategy/remote_variables.h"
+#include "train/optimizer/optimizer.h"
+
+typedef struct {
+	choir_strategy *strategy;
+	int servers;
+	size_t n;
+	choir_variable **variable;
+	size_t optimizers;
+	choir_optimizer **optimizer;
+	size_t bytes; // of all variables
+} chi_job_model;
+
+// Collects what has been made in s. CHOIR_UNSUPPORTED: an optimizer needs the gradients of all
+// servers, or a dynamic loss scale.
+choir_status chi_job_model_collect(chi_job_model *m, choir_strategy *s, int servers);
+void chi_job_model_free(chi_job_model *m);
+uint64_t chi_job_model_hash(const chi_job_model *m); // of names, dtypes, shapes
+uint64_t chi_job_model_versions(
+		const chi_job_model *m); // changes when a variable or optimizer does
+// The variable's number, or n.
+size_t chi_job_model_find(const chi_job_model *m, const choir_variable *v);
+
+// The values of the variables of one server.
+choir_status chi_job_model_pack_values(const chi_job_model *m, int server, chi_pack *to);
+// The values that a PULL or ROWS asks for, behind its version.
+choir_status chi_job_model_pack_asked(const chi_job_model *m, chi_unpack *u, chi_pack *to);
+choir_status chi_job_model_pack_rows(const chi_job_model *m, chi_unpack *u, chi_pack *to);
+// A PUSH or ASSIGN, without its first fields, and what it does.
+// Returns the number of gradients for this server. The message refers to the gradients.
+uint32_t chi_job_model_pack_push(const chi_job_model *m, int server, const void *optimizer,
+		size_t n, choir_variable *const v[], const chi_remote_gradient gradient[],
+		chi_large_message *to);
+choir_status chi_job_model_pack_assign(const chi_job_model *m, const choir_variable *v,
+		chi_assign_op op, choir_tensor *t, chi_pack *to);
+choir_status chi_job_model_push(chi_job_model *m, chi_unpack *u);
+choir_status chi_job_model_assign(chi_job_model *m, chi_unpack *u);

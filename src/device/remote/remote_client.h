@@ -1,0 +1,81 @@
+// A server of devices as the program sees it. A call queues commands for a thread; only
+// chi_remote_wait waits for the server. Threads: any; the lock guards all fields.
+#pragma once
+
+#include "base/serialization.h"
+#include "base/lock.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "choir/extend/device_table.h"
+#include "device/remote/remote_protocol.h"
+
+typedef struct {
+	uint64_t number;
+	void *to;
+	size_t bytes;
+} chi_remote_fetch;
+
+typedef struct chi_remote_server chi_remote_server;
+
+typedef struct chi_remote_stream {
+	struct chi_remote_stream *next;
+	chi_remote_server *server;
+	uint32_t number;
+	uint64_t queued, reached, asked; // asked: that the server was asked about
+	uint64_t failed, told; // the first that failed (0: none), and the last that a wait has told of
+	chi_error failure;
+	chi_remote_fetch *fetches;
+	size_t first_fetch, fetch_count, fetch_capacity;
+} chi_remote_stream;
+
+typedef struct {
+	char name[16];
+	int cores;
+	uint64_t memory, used;
+} chi_remote_device;
+
+struct chi_remote_server {
+	chi_remote_server *next;
+	uint32_t number;
+	char address[128];
+	unsigned generation; // of the process that has the thread
+	chi_connections *connections;
+	chi_hello hello;
+	chi_hub *hub;
+	chi_peer *peer;
+	chi_thread thread;
+	chi_mutex lock;
+	chi_cond changed;
+	chi_pack outbox;
+	size_t start;
+	bool asleep;
+	bool joined, stops;
+	chi_error end;
+	uint64_t in_flight; // bytes
+	uint64_t next_address;
+	uint32_t next_stream;
+	chi_remote_stream *streams;
+	int devices;
+	chi_remote_device device[CHI_REMOTE_DEVICES];
+	char library[64];
+	bool library_checked;
+	bool knows[CHI_REMOTE_SERVERS];
+};
+
+// Waits until the server has joined. It is never freed after this. NULL: CHOIR_NOT_FOUND: nobody
+// listens; the server's reason if it refused.
+chi_remote_server *chi_remote_server_new(const char *address, uint32_t number);
+
+// Locks the server and begins a command, whose body the caller adds to r->outbox. s may be NULL.
+// bytes: of the body, about. Waits while the server has too much to do. After a failure the server
+// is not locked.
+choir_status chi_remote_begin(
+		chi_remote_server *r, chi_remote_stream *s, uint32_t command, size_t bytes);
+// Unlocks the server. CHOIR_NO_MEMORY: the command is not sent.
+choir_status chi_remote_end(chi_remote_server *r, chi_remote_stream *s);
+// Takes the command back and unlocks the server.
+void chi_remote_cancel(chi_remote_server *r);
+void chi_remote_flush(chi_remote_server *r);
+choir_status chi_remote_wait(chi_remote_stream *s, uint64_t number, double seconds);
+// How often this process has waited for an answer of a server.
+uint64_t chi_remote_waits(void);

@@ -1,0 +1,325 @@
+// LSTM and GRU in bf16 (extend/kernel_table.h). The products of states and weights, and those of
+// their gradients, have operands of bf16 and sums of f32. Gates, cells and states stay f32 from
+// one time step to the next. Rows of the result are rounded once, and products use these states.
+#include "op/onednn/onednn_recurrent.h"
+
+#ifdef CHI_HAS_ONEDNN
+#include "op/kernel/parallel.h"
+#include "op/onednn/onednn.h"
+#include "op/onednn/onednn_cache.h"
+#include "op/plain/loops.h"
+#include "op/plain/plain.h"
+
+#include <string.h>
+
+enum { SCORE = 30, WIDE_PARTS = 13 };
+
+typedef struct {
+	const choir_kernel_call *call;
+	const chi_half_loops *half;
+	const chi_recurrent_loops *loops;
+	chi_dnn *gemm;
+	int64_t n, t, h;
+	int64_t gates, row; // elements of a time step
+	float *sums; // [n, gates] or [n, h], of the product
+	float *state, *cell; // [n, h]; backward: their gradients
+	float *wide; // of one time step
+	uint16_t *narrow; // [n, h] or [n, gates], the product's operand
+	void *pad;
+} layer;
+
+static chi_dnn_problem problem_of(const choir_kernel_call *call)
+{
+	const chi_dnn_recurrence *kind = call->user;
+	const choir_shape *w = &call->in[1].shape;
+	return (chi_dnn_problem){
+		.kind = CHI_DNN_MATMUL,
+		.dtypes = CHI_DNN_BF16_TO_F32,
+		.b_transposed = kind->backward,
+		.m = call->in[0].shape.dim[0],
+		.k = w->dim[kind->backward],
+		.n = w->dim[!kind->backward],
+	};
+}
+
+static bool is_found(const chi_dnn_problem *p)
+{
+	chi_dnn *d;
+	return p->m > 0 && p->k > 0 && p->n > 0 && chi_dnn_find(p, &d) != CHOIR_UNSUPPORTED;
+}
+
+int chi_dnn_recurrence_score(const choir_kernel_call *call)
+{
+	const chi_dnn_problem p = problem_of(call);
+	return chi_onednn_has_bf16() && call->in[1].dtype == CHOIR_BF16 &&
+					call->out->dtype == CHOIR_BF16 && is_found(&p)
+			? SCORE
+			: 0;
+}
+
+// Returns the bytes used.
+static size_t lay_out(layer *l, const choir_kernel_call *call)
+{
+	const chi_dnn_recurrence *kind = call->user;
+	l->call = call;
+	l->n = call->in[0].shape.dim[0];
+	l->t = call->in[0].shape.dim[1];
+	l->h = call->in[1].shape.dim[0];
+	l->gates = kind->parts * l->h;
+	l->row = l->gates + 2 * l->h;
+	l->half = chi_half_loops_best(CHOIR_BF16);
+	l->loops = chi_loops_best()->real[CHOIR_F32]->recurrent;
+	const size_t states = (size_t) (l->n * l->h), gates = (size_t) (l->n * l->gates);
+	const size_t bytes[] = { gates * sizeof(float), states * sizeof(float), states * sizeof(float),
+		(size_t) (WIDE_PARTS * l->h) * sizeof(float), gates * sizeof(uint16_t) };
+	void *part[sizeof bytes / sizeof bytes[0]];
+	size_t used = 0;
+	for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
+		part[i] = call->scratch == NULL ? NULL : (char *) call->scratch + used;
+		used += chi_whole_lines(bytes[i]);
+	}
+	l->sums = part[0];
+	l->state = part[1];
+	l->cell = part[2];
+	l->wide = part[3];
+	l->narrow = part[4];
+	l->pad = call->scratch == NULL ? NULL : (char *) call->scratch + used;
+	return used;
+}
+
+size_t chi_dnn_recurrence_scratch(const choir_kernel_call *call)
+{
+	const chi_dnn_problem p = problem_of(call);
+	choir_kernel_call empty = *call;
+	layer l;
+	chi_dnn *d;
+	empty.scratch = NULL;
+	return chi_dnn_find(&p, &d) == CHOIR_OK ? lay_out(&l, &empty) + chi_dnn_scratch(d) : 0;
+}
+
+static choir_status prepare(layer *l, const choir_kernel_call *call)
+{
+	const chi_dnn_problem p = problem_of(call);
+	lay_out(l, call);
+	return chi_dnn_find(&p, &l->gemm);
+}
+
+// sums = narrow times the weights, or their transpose.
+static choir_status multiply(const layer *l)
+{
+	const chi_dnn_operands o = {
+		.a = l->narrow, .b = l->call->in[1].data, .out = l->sums, .scratch = l->pad
+	};
+	return chi_dnn_run(l->gemm, &o);
+}
+
+static void *at(const layer *l, const void *rows, int64_t width, int64_t i, int64_t k)
+{
+	return (uint16_t *) (uintptr_t) rows + (i * l->t + k) * width;
+}
+
+// To f32, of f32 or bf16.
+static void widen(const layer *l, float *to, const choir_buffer *from, int64_t first, int64_t n)
+{
+	if (from->dtype == CHOIR_F32)
+		memcpy(to, (const float *) from->data + first, (size_t) n * sizeof *to);
+	else
+		l->half->widen(to, (const uint16_t *) from->data + first, n);
+}
+
+static void add(float *to, const float *from, int64_t n)
+{
+	chi_loops_best()->number[CHOIR_F32]->binary(CHI_ADD, to, to, from, n, false, false);
+}
+
+// Rounds the row of example i, and keeps its state for the next product.
+static void store(const layer *l, int64_t i, int64_t k)
+{
+	uint16_t *row = at(l, l->call->out->data, l->row, i, k);
+	l->half->narrow(row, l->wide, l->row);
+	memcpy(l->narrow + i * l->h, row + l->row - l->h, (size_t) l->h * sizeof *row);
+}
+
+choir_status chi_dnn_lstm(const choir_kernel_call *call)
+{
+	const choir_buffer *in = call->in;
+	layer l;
+	CHOIR_TRY(prepare(&l, call));
+	widen(&l, l.state, &in[2], 0, l.n * l.h);
+	l.half->narrow(l.narrow, l.state, l.n * l.h);
+	widen(&l, l.cell, &in[3], 0, l.n * l.h);
+	for (int64_t k = 0; k < l.t; k++) {
+		CHOIR_TRY(multiply(&l));
+		for (int64_t i = 0; i < l.n; i++) {
+			float *cell = l.cell + i * l.h;
+			l.half->widen(l.wide, at(&l, in[0].data, l.gates, i, k), l.gates);
+			add(l.wide, l.sums + i * l.gates, l.gates);
+			l.loops->lstm(l.wide, cell, l.h);
+			memcpy(cell, l.wide + l.gates, (size_t) l.h * sizeof *cell);
+			store(&l, i, k);
+		}
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_dnn_gru(const choir_kernel_call *call)
+{
+	const choir_buffer *in = call->in;
+	layer l;
+	CHOIR_TRY(prepare(&l, call));
+	float *gates = l.wide + l.row;
+	widen(&l, l.state, &in[3], 0, l.n * l.h);
+	l.half->narrow(l.narrow, l.state, l.n * l.h);
+	for (int64_t k = 0; k < l.t; k++) {
+		CHOIR_TRY(multiply(&l));
+		for (int64_t i = 0; i < l.n; i++) {
+			float *state = l.state + i * l.h;
+			l.half->widen(gates, at(&l, in[0].data, l.gates, i, k), l.gates);
+			widen(&l, l.wide, &in[2], 0, l.gates);
+			add(l.wide, l.sums + i * l.gates, l.gates);
+			l.loops->gru(l.wide, gates, state, l.h);
+			memcpy(state, l.wide + l.row - l.h, (size_t) l.h * sizeof *state);
+			store(&l, i, k);
+		}
+	}
+	return CHOIR_OK;
+}
+
+// Also adds dy to the gradient of the state. Returns h elements of the time step before: of its
+// row, `part` parts from the end, or of in[2].
+static float *widen_row(const layer *l, int64_t part, int64_t i, int64_t k)
+{
+	const choir_buffer *in = l->call->in;
+	float *before = l->wide + l->row, *dy = before + l->h;
+	l->half->widen(l->wide, at(l, in[0].data, l->row, i, k), l->row);
+	if (k > 0)
+		l->half->widen(before, (uint16_t *) at(l, in[0].data, l->row, i, k) - part * l->h, l->h);
+	else
+		widen(l, before, &in[2], i * l->h, l->h);
+	widen(l, dy, &in[3], (i * l->t + k) * l->h, l->h);
+	add(l->state + i * l->h, dy, l->h);
+	return before;
+}
+
+static void clear_gradients(layer *l)
+{
+	memset(l->state, 0, (size_t) (l->n * l->h) * sizeof *l->state);
+	memset(l->cell, 0, (size_t) (l->n * l->h) * sizeof *l->cell);
+}
+
+choir_status chi_dnn_lstm_gradient(const choir_kernel_call *call)
+{
+	layer l;
+	CHOIR_TRY(prepare(&l, call));
+	const int64_t states = l.n * l.h, gates = l.n * l.t * l.gates;
+	float *dz = l.wide + l.row + 2 * l.h;
+	uint16_t *out = call->out->data;
+	clear_gradients(&l);
+	for (int64_t k = l.t - 1; k >= 0; k--) {
+		for (int64_t i = 0; i < l.n; i++) {
+			const float *before = widen_row(&l, 2, i, k);
+			l.loops->lstm_gradient(dz, l.cell + i * l.h, l.state + i * l.h, l.wide, before, l.h);
+			l.half->narrow(l.narrow + i * l.gates, dz, l.gates);
+			memcpy(at(&l, out, l.gates, i, k), l.narrow + i * l.gates,
+					(size_t) l.gates * sizeof *out);
+		}
+		CHOIR_TRY(multiply(&l));
+		memcpy(l.state, l.sums, (size_t) states * sizeof *l.state);
+	}
+	l.half->narrow(out + gates, l.state, states);
+	l.half->narrow(out + gates + states, l.cell, states);
+	return CHOIR_OK;
+}
+
+choir_status chi_dnn_gru_gradient(const choir_kernel_call *call)
+{
+	layer l;
+	CHOIR_TRY(prepare(&l, call));
+	const int64_t gates = l.n * l.t * l.gates;
+	float *da = l.wide + l.row + 2 * l.h, *dq = da + l.gates;
+	uint16_t *out = call->out->data;
+	clear_gradients(&l);
+	for (int64_t k = l.t - 1; k >= 0; k--) {
+		for (int64_t i = 0; i < l.n; i++) {
+			const float *before = widen_row(&l, 1, i, k);
+			l.loops->gru_gradient(da, dq, l.state + i * l.h, l.wide, before, l.h);
+			l.half->narrow(at(&l, out, l.gates, i, k), da, l.gates);
+			l.half->narrow(l.narrow + i * l.gates, dq, l.gates);
+			memcpy(at(&l, out + gates, l.gates, i, k), l.narrow + i * l.gates,
+					(size_t) l.gates * sizeof *out);
+		}
+		CHOIR_TRY(multiply(&l));
+		add(l.state, l.sums, l.n * l.h);
+	}
+	l.half->narrow(out + 2 * gates, l.state, l.n * l.h);
+	return CHOIR_OK;
+}
+
+static chi_dnn_problem gradient_problem(const choir_kernel_call *call)
+{
+	const choir_shape *dz = &call->in[2].shape;
+	return (chi_dnn_problem){
+		.kind = CHI_DNN_MATMUL,
+		.dtypes = call->out->dtype == CHOIR_F32 ? CHI_DNN_BF16_TO_F32 : CHI_DNN_BF16,
+		.a_transposed = true,
+		.m = call->out->shape.dim[0],
+		.k = dz->dim[0] * dz->dim[1],
+		.n = dz->dim[2],
+	};
+}
+
+int chi_dnn_recurrent_gradient_score(const choir_kernel_call *call)
+{
+	const chi_dnn_problem p = gradient_problem(call);
+	return chi_onednn_has_bf16() && call->in[2].dtype == CHOIR_BF16 &&
+					(call->out->dtype == CHOIR_F32 || call->out->dtype == CHOIR_BF16) &&
+					is_found(&p)
+			? SCORE
+			: 0;
+}
+
+static size_t states_bytes(const chi_dnn_problem *p)
+{
+	return chi_whole_lines((size_t) (p->k * p->m) * sizeof(uint16_t));
+}
+
+static size_t first_bytes(const choir_kernel_call *call)
+{
+	return chi_whole_lines((size_t) call->out->shape.dim[0] * sizeof(float));
+}
+
+size_t chi_dnn_recurrent_gradient_scratch(const choir_kernel_call *call)
+{
+	const chi_dnn_problem p = gradient_problem(call);
+	chi_dnn *d;
+	return chi_dnn_find(&p, &d) == CHOIR_OK
+			? states_bytes(&p) + first_bytes(call) + chi_dnn_scratch(d)
+			: 0;
+}
+
+choir_status chi_dnn_recurrent_gradient(const choir_kernel_call *call)
+{
+	const chi_dnn_problem p = gradient_problem(call);
+	const choir_recurrent_attributes *a = call->attributes;
+	const choir_buffer *rows = &call->in[0];
+	const int64_t n = rows->shape.dim[0], t = rows->shape.dim[1], width = rows->shape.dim[2];
+	const layer l = { .half = chi_half_loops_best(CHOIR_BF16), .t = t };
+	uint16_t *states = call->scratch;
+	float *first = (float *) (void *) ((char *) call->scratch + states_bytes(&p));
+	chi_dnn *d;
+	CHOIR_TRY(chi_dnn_find(&p, &d));
+	for (int64_t i = 0; i < n; i++) {
+		widen(&l, first, &call->in[1], i * p.m, p.m);
+		l.half->narrow(at(&l, states, p.m, i, 0), first, p.m);
+		for (int64_t k = 1; k < t; k++)
+			memcpy(at(&l, states, p.m, i, k),
+					(uint16_t *) at(&l, rows->data, width, i, k - 1) + a->offset,
+					(size_t) p.m * sizeof *states);
+	}
+	const chi_dnn_operands o = { .a = states,
+		.b = call->in[2].data,
+		.out = call->out->data,
+		.scratch = (char *) (void *) first + first_bytes(call) };
+	return chi_dnn_run(d, &o);
+}
+#endif

@@ -1,0 +1,202 @@
+// Runs the commands of a stream. Nothing in a command is trusted: each address and size is
+// compared with the memory of the program, and each kernel's tensors with their sizes.
+#include "serve/stream_command.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "op/kernel/kernel.h"
+#include "op/kernel/remote_kernels.h"
+#include "serve/peer_transfer.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MAX_ATTRIBUTES = 256, OPERATION = 64 }; // bytes
+
+static void *find(chi_session *s, uint64_t address, size_t bytes, choir_device **device)
+{
+	chi_mutex_lock(&s->lock);
+	void *memory = chi_session_find(s, address, bytes, device);
+	chi_mutex_unlock(&s->lock);
+	return memory;
+}
+
+static choir_status send(chi_served_stream *s, chi_unpack *u)
+{
+	choir_device *device;
+	const uint64_t address = chi_unpack_u64(u);
+	const size_t bytes = u->failed ? 0 : u->bytes - u->at;
+	const void *data = chi_unpack_raw(u, bytes);
+	void *memory = find(s->session, address, bytes, &device);
+	if (data == NULL || memory == NULL)
+		return CHOIR_CORRUPT;
+	return chi_stream_send(s->local, memory, data, bytes);
+}
+
+static choir_status fetch(chi_served_stream *s, chi_unpack *u)
+{
+	choir_device *device;
+	chi_pack p = { 0 };
+	const uint64_t address = chi_unpack_u64(u), bytes = chi_unpack_u64(u);
+	if (bytes > CHI_REMOTE_PIECE)
+		return choir_fail(CHOIR_CORRUPT, "a fetch of %" PRIu64 " bytes", bytes);
+	const void *memory = find(s->session, address, (size_t) bytes, &device);
+	if (memory == NULL)
+		return CHOIR_CORRUPT;
+	chi_pack_u32(&p, s->number);
+	chi_pack_u64(&p, s->finished + 1);
+	const size_t at = p.bytes;
+	if (p.failed || !chi_grow(&p.data, &p.capacity, at + (size_t) bytes, 1)) {
+		chi_pack_free(&p);
+		return CHOIR_NO_MEMORY;
+	}
+	p.bytes += (size_t) bytes;
+	choir_status status = chi_stream_fetch(s->local, p.data + at, memory, (size_t) bytes);
+	if (status != CHOIR_OK) {
+		chi_pack_free(&p);
+		return status;
+	}
+	chi_mutex_lock(&s->session->lock);
+	status = chi_session_post(s->session, s->session->program, 0, CHI_REMOTE_DATA, &p);
+	chi_mutex_unlock(&s->session->lock);
+	return status;
+}
+
+static choir_status move(chi_served_stream *s, chi_unpack *u)
+{
+	choir_device *a, *b;
+	const uint64_t to = chi_unpack_u64(u), from = chi_unpack_u64(u), bytes = chi_unpack_u64(u);
+	if (chi_remote_server_of(to) != s->session->number)
+		return chi_session_push(s, to, from, (size_t) bytes);
+	if (chi_remote_server_of(from) != s->session->number)
+		return chi_session_pull(s, to, from, (size_t) bytes);
+	void *target = find(s->session, to, (size_t) bytes, &a);
+	const void *source = find(s->session, from, (size_t) bytes, &b);
+	if (target == NULL || source == NULL)
+		return CHOIR_CORRUPT;
+	return chi_device_copy(s->local, a, target, b, source, (size_t) bytes);
+}
+
+static choir_status fill(chi_served_stream *s, chi_unpack *u)
+{
+	choir_device *device;
+	const uint64_t address = chi_unpack_u64(u), bytes = chi_unpack_u64(u);
+	const uint32_t byte = chi_unpack_u32(u);
+	void *memory = find(s->session, address, (size_t) bytes, &device);
+	return memory == NULL ? CHOIR_CORRUPT
+						  : chi_stream_fill(s->local, memory, (int) byte, (size_t) bytes);
+}
+
+static choir_status take_buffer(chi_served_stream *s, chi_unpack *u, choir_buffer *b)
+{
+	uint64_t address;
+	size_t bytes = 0;
+	choir_device *device;
+	CHOIR_TRY(chi_remote_unpack_buffer(u, &address, b));
+	(void) chi_shape_bytes(&b->shape, b->dtype, &bytes);
+	b->data = find(s->session, address, bytes, &device);
+	return b->data == NULL ? CHOIR_CORRUPT : CHOIR_OK;
+}
+
+// The gate of an update is memory of the program, too.
+static choir_status take_gate(chi_served_stream *s, choir_update_attributes *a)
+{
+	choir_device *device;
+	if (a->gate == NULL)
+		return CHOIR_OK;
+	a->gate = find(s->session, (uint64_t) (uintptr_t) a->gate, 2 * sizeof *a->gate, &device);
+	return a->gate == NULL ? CHOIR_CORRUPT : CHOIR_OK;
+}
+
+static choir_status run_kernel(chi_served_stream *s, chi_unpack *u)
+{
+	char operation[OPERATION];
+	choir_buffer in[CHI_MAX_INPUTS], out;
+	union {
+		unsigned char bytes[MAX_ATTRIBUTES];
+		choir_update_attributes update;
+	} attributes;
+	size_t bytes;
+	chi_unpack_text(u, operation, sizeof operation);
+	const void *given = chi_unpack_bytes(u, &bytes);
+	const uint32_t n = chi_unpack_u32(u);
+	if (u->failed || n > CHI_MAX_INPUTS || bytes > sizeof attributes)
+		return choir_fail(CHOIR_CORRUPT, "a kernel with %u inputs and %zu bytes of attributes", n,
+				u->failed ? 0 : bytes);
+	const size_t needed = choir_kernel_attribute_bytes(operation);
+	if (bytes != 0 && bytes != needed)
+		return choir_fail(CHOIR_CORRUPT, "%s: %zu bytes of attributes; %zu are needed", operation,
+				bytes, needed);
+	if (bytes > 0)
+		memcpy(attributes.bytes, given, bytes);
+	if (bytes > 0 && chi_kernel_is_update(operation))
+		CHOIR_TRY(take_gate(s, &attributes.update));
+	for (uint32_t i = 0; i < n; i++)
+		CHOIR_TRY(take_buffer(s, u, &in[i]));
+	CHOIR_TRY(take_buffer(s, u, &out));
+	CHOIR_TRY(chi_unpack_end(u, "KERNEL"));
+	return chi_kernel_run(s->local, operation, n, in, &out, bytes > 0 ? &attributes : NULL);
+}
+
+// Waits for a stream of this server. It fails as that one did.
+static choir_status follow_here(chi_served_stream *s, uint32_t number, uint64_t command)
+{
+	chi_session *session = s->session;
+	choir_status status = CHOIR_OK;
+	chi_mutex_lock(&session->lock);
+	for (;;) {
+		const chi_served_stream *other = session->streams;
+		while (other != NULL && other->number != number)
+			other = other->next;
+		if (other == NULL || session->ending)
+			break; // a stream is closed when all its commands are done
+		if (other->finished >= command) {
+			if (other->failed != 0 && other->failed <= command) {
+				chi_error_restore(&other->failure);
+				status = other->failure.status;
+			}
+			break;
+		}
+		chi_cond_wait(&session->progress, &session->lock, chi_clock_deadline(1));
+	}
+	chi_mutex_unlock(&session->lock);
+	return status;
+}
+
+static choir_status follow(chi_served_stream *s, chi_unpack *u)
+{
+	const uint32_t server = chi_unpack_u32(u), number = chi_unpack_u32(u);
+	const uint64_t command = chi_unpack_u64(u);
+	return server == s->session->number ? follow_here(s, number, command)
+										: chi_session_await(s, server, number, command);
+}
+
+choir_status chi_served_run(chi_served_stream *s, const chi_served_task *t)
+{
+	chi_unpack u = { .data = t->body, .bytes = t->bytes };
+	choir_status status;
+	switch (t->command) {
+	case CHI_COMMAND_SEND:
+		status = send(s, &u);
+		break;
+	case CHI_COMMAND_FETCH:
+		status = fetch(s, &u);
+		break;
+	case CHI_COMMAND_MOVE:
+		status = move(s, &u);
+		break;
+	case CHI_COMMAND_FILL:
+		status = fill(s, &u);
+		break;
+	case CHI_COMMAND_KERNEL:
+		status = run_kernel(s, &u);
+		break;
+	default:
+		status = follow(s, &u);
+	}
+	if (status == CHOIR_OK)
+		status = chi_unpack_end(&u, "of a stream");
+	if (status == CHOIR_OK && !s->local->device->table->immediate)
+		status = chi_stream_wait(s->local);
+	return status;
+}

@@ -1,0 +1,87 @@
+// A sharded variable is read shard by shard, and joined by recorded operations, so gradients flow
+// to the shards.
+#include "strategy/variable/sharded_variable.h"
+
+#include "strategy/remote_variables.h"
+#include "value/shards.h"
+
+#include <string.h>
+
+int choir_variable_shards(const choir_variable *v)
+{
+	return v == NULL ? 0 : v->shards;
+}
+
+choir_variable *choir_variable_shard(choir_variable *v, int index)
+{
+	return v == NULL || index < 0 || index >= v->shards ? NULL : v->shard[index];
+}
+
+choir_variable *choir_variable_shard_parent(choir_variable *v)
+{
+	return v == NULL ? NULL : v->parent;
+}
+
+choir_tensor **chi_shards_read_each(choir_variable *parent, choir_frame *f)
+{
+	choir_tensor **read = chi_arena_alloc(&f->arena, (size_t) parent->shards * sizeof *read);
+	if (read == NULL) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
+	for (int i = 0; i < parent->shards; i++)
+		if ((read[i] = choir_variable_read(parent->shard[i], f)) == NULL)
+			return NULL;
+	return read;
+}
+
+choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f)
+{
+	for (int i = 0; i < parent->shards; i++)
+		if (chi_remote_fetch(parent->shard[i], 0, NULL) != CHOIR_OK) {
+			chi_frame_record_error(f);
+			return NULL;
+		}
+	const uint64_t version = chi_atomic64_load(&parent->source.version);
+	choir_tensor **rows = chi_shards_read_each(parent, f);
+	choir_tensor *t = rows == NULL ? NULL : chi_shards_join_rows(parent->shards, rows);
+	if (t == NULL)
+		return NULL;
+	t->source = &parent->source;
+	t->version = version;
+	return t;
+}
+
+// The first (rows mod shards) have one more.
+static int shard_of(const choir_variable *parent, int64_t row)
+{
+	const int64_t min = parent->shape.dim[0] / parent->shards;
+	const int64_t larger = parent->shape.dim[0] % parent->shards;
+	return (int) (row < larger * (min + 1) ? row / (min + 1) : (row - larger) / min);
+}
+
+choir_status chi_shards_deal(choir_frame *f, const choir_variable *parent, int64_t n,
+		const int64_t rows[], chi_dealt_rows *d)
+{
+	const size_t shards = (size_t) parent->shards;
+	int64_t *next = chi_arena_alloc(&f->arena, (shards + 1) * sizeof *next);
+	*d = (chi_dealt_rows){ .n = n,
+		.first = chi_arena_alloc(&f->arena, (shards + 1) * sizeof(int64_t)),
+		.place = chi_arena_alloc(&f->arena, (size_t) (n + 1) * sizeof(int64_t)),
+		.row = chi_arena_alloc(&f->arena, (size_t) (n + 1) * sizeof(int64_t)) };
+	if (next == NULL || d->first == NULL || d->place == NULL || d->row == NULL)
+		return chi_frame_record_error(f);
+	memset(d->first, 0, (shards + 1) * sizeof *d->first);
+	for (int64_t i = 0; i < n; i++)
+		d->first[shard_of(parent, rows[i]) + 1]++;
+	for (size_t k = 0; k < shards; k++) {
+		d->first[k + 1] += d->first[k];
+		next[k] = d->first[k];
+	}
+	for (int64_t i = 0; i < n; i++) {
+		const int k = shard_of(parent, rows[i]);
+		d->place[next[k]] = i;
+		d->row[next[k]++] = rows[i] - parent->shard[k]->first_row;
+	}
+	return CHOIR_OK;
+}

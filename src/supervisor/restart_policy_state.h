@@ -1,0 +1,50 @@
+// The verdict's state, which restart_policy.c and blame.c share.
+#pragma once
+
+#include "supervisor/worker_report.h"
+
+// A failure that was seen. Of several, the one of the first grade counts, and of these the first.
+typedef enum {
+	CHI_CAUSE, // nothing else can have caused it
+	CHI_ABORT, // an MPI may have ended it, because another worker has ended
+	CHI_OWN_REPORT, // the worker has said so itself
+	CHI_DISAGREEMENT, // it has waited for another one, or they differ
+	CHI_CONSEQUENCE, // another worker has failed before
+	CHI_LAUNCHER, // what started the workers has ended
+	CHI_NO_FAILURE
+} chi_grade;
+
+typedef struct {
+	chi_grade grade;
+	int worker; // CHOIR_NONE: none
+	double due; // when it is judged
+	bool external; // it says nothing about the program, so it may come again
+	bool has_step;
+	uint64_t step;
+	char host[CHI_HOST_NAME]; // lost with it; "": none
+	char way[CHI_VERDICT_TEXT]; // "was killed by SIGKILL"
+} chi_failure;
+
+struct chi_verdict {
+	chi_verdict_options o;
+	chi_verdict_owner owner;
+	chi_verdict_phase phase;
+	int attempt, workers, restarts; // restarts so far
+	int idle; // failed attempts in a row without a step
+	double begun; // this attempt
+	double ticked;
+	double until; // of ENDS and PAUSES
+	double leaving; // since when all workers have finished; HUGE_VAL: not yet
+	double warned; // when a long wait was reported; 0: not
+	bool first_step; // of this attempt was reported
+	int stop_number; // 0: runs on
+	double stop_until;
+	bool unsaved; // a worker was stopped without saying that it has saved
+	bool done; // the attempt has succeeded or stopped
+	uint64_t saved; // 1 + the newest checkpoint's step
+	chi_failure suspect, last; // last: of the attempt before
+	chi_failure ignored; // of a worse grade than suspect
+	choir_status status;
+	char text[CHI_VERDICT_TEXT];
+	chi_worker *worker; // of o.workers
+};

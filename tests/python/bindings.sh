@@ -12,8 +12,7 @@ if [ "$python" = none ]; then
 fi
 rm -rf "$folder"
 mkdir -p "$folder"
-cp -r "$project/bindings/python/choir" "$folder"
-"$python" -B "$project/bindings/python/declarations.py" "$project/include" "$folder/choir/_declarations.py"
+"$python" -B "$project/bindings/python/package.py" "$project" "$library" "$folder"
 ln -s "$project/data" "$folder/data"
 export CHOIR_LIBRARY=$library PYTHONPATH=$folder PYTHONDONTWRITEBYTECODE=1
 cd "$folder"

@@ -37,7 +37,7 @@ def _argument(frame: Any, type_: Any, value: Any) -> Any:
         return shape_of(value)
     if type_.cname == "char *" and isinstance(value, str):
         return value.encode()
-    return value
+    return ffi.NULL if value is None and type_.kind == "pointer" else value
 
 
 @functools.cache

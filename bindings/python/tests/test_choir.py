@@ -141,6 +141,7 @@ def test_operations_by_name():
         assert choir.op.where(x > 0, x, 0).numpy().tolist() == [[1, 0, 3], [4, 5, 0]]
         assert (x[1:2] ** 2 - 1).numpy().tolist() == [[15, 24, 35]]
         assert (-x / 2).numpy()[0, 1] == 1
+        assert choir.op.transpose(x).numpy().tolist() == choir.op.transpose(x, [1, 0]).numpy().tolist() == x.numpy().T.tolist()
         with pytest.raises(AttributeError, match="no such_op"):
             choir.op.such_op
         with pytest.raises(TypeError, match="2 arguments|3 arguments"):

@@ -219,9 +219,12 @@ static void write_legend(FILE *to, const chart *c)
 		size_t last = l->n;
 		while (last > 0 && !is_point(l, last - 1))
 			last--;
-		if (last > 0)
+		const char *shown = last == 0 ? NULL : tick(c, l->y[last - 1], value);
+		if (l->n > 0 && isinf(l->y[l->n - 1]))
+			shown = "not finite";
+		if (shown != NULL)
 			fprintf(to, "<li><i class=\"%s%s\"></i>%s <b>%s</b></li>", l->style,
-					l->faint ? " faint" : "", l->name, tick(c, l->y[last - 1], value));
+					l->faint ? " faint" : "", l->name, shown);
 	}
 	fputs("</ul>", to);
 }

@@ -131,6 +131,25 @@ class Report(Case):
         self.assertIn("3 of 3", page.words)
         self.assertEqual(len([c for c in page.all("circle") if c["class"] == "b"]), 2 * 3)
 
+    def test_a_training_that_diverges_or_fails(self):
+        (self.folder / "t.csv").write_text("a,y\n" + "".join(f"{i % 7}e19,{i % 5}.5e19\n" for i in range(60)))
+        wild = ("train", "--data", "csv:t.csv", "--optimizer", "sgd", "--learning-rate", "1e10", "--run", "run")
+        out = self.start(*wild, "--epochs", "3", "--nonfinite", "ignore").stdout
+        self.assertRegex(out, r"epoch 3/3  loss (inf|nan) .*test MSE nan, MAE nan, R2 nan\n")
+        self.assertNotRegex(out, r"-nan|R2 -?\d{8}")
+        words = self.page().words
+        self.assertIn("not finite", words[words.index("Training loss") + 1])
+        self.assertIn("not finite", words[words.index("training, mean of epoch") + 1])
+        self.fail_with(1, "is -inf at", *wild, "--epochs", "3")
+        words = " ".join(self.page().words)
+        self.assertRegex(words, r"the training failed: .*the gradient of .* is -inf")
+        # Without a test set, nothing of it is missing; a resumed training forgets the failure.
+        self.succeed(*wild[:3], "--epochs", "1", "--train-examples", "60", "--run", "run")
+        path = self.folder / "run/run.jsonl"
+        path.write_text('{"event": "failed", "text": "old"}\n' + path.read_text())
+        words = " ".join(self.page().words)
+        self.assertNotRegex(words, "not finite|failed")
+
     def test_damaged_runs(self):
         self.succeed(*RUN)
         path = self.folder / "run/run.jsonl"

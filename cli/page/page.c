@@ -106,7 +106,7 @@ static void write_head(FILE *to, const run_events *r)
 		html_text(to, run_pair_find(&r->end, "weights"));
 		fputs("</code>", to);
 	} else if (r->failed.n > 0) {
-		fputs("the training failed: ", to);
+		fputs(is_one(&r->failed, "stopped") ? "the training was " : "the training failed: ", to);
 		html_text(to, run_pair_find(&r->failed, "text"));
 	} else {
 		fputs("the training has not ended", to);

@@ -160,6 +160,7 @@ void train_run_failed(const training *t)
 	json_begin();
 	json_text("event", "failed");
 	json_text("text", choir_error());
+	json_integer("stopped", t->stopped); // by a signal
 	json_end();
 	json_to(NULL);
 	fflush(t->run);

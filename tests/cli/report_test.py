@@ -76,6 +76,9 @@ class Report(Case):
         # A point of each epoch; the curve of steps has two points.
         dots = [c for c in page.all("circle") if c["class"] == "b"]
         self.assertEqual(len(dots), 2 * 2)
+        for label in page.all("text"):
+            if label["class"] == "tick":
+                self.assertTrue(0 <= float(label["x"]) <= 420 - 8, label)
         for line in page.all("polyline"):
             for point in line["points"].split():
                 x, y = map(float, point.split(","))
@@ -143,6 +146,9 @@ class Report(Case):
         self.fail_with(1, "is -inf at", *wild, "--epochs", "3")
         words = " ".join(self.page().words)
         self.assertRegex(words, r"the training failed: .*the gradient of .* is -inf")
+        # One logged step is no line, and no reason for another range.
+        self.succeed("train", "--data", "csv:t.csv", "--epochs", "10", "--run", "run")
+        self.assertFalse([e for e in self.page().elements if "faint" in e[1].get("class", "")])
         # Without a test set, nothing of it is missing; a resumed training forgets the failure.
         self.succeed(*wild[:3], "--epochs", "1", "--train-examples", "60", "--run", "run")
         path = self.folder / "run/run.jsonl"

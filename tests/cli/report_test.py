@@ -4,8 +4,10 @@ network and scripts, and escapes what comes from files; damaged runs are refused
 import html.parser
 import json
 import re
+import signal
+import subprocess
 
-from command import SMALL, Case, main
+from command import COMMAND, SMALL, Case, main
 
 RUN = ("train", *SMALL, "--model", "mlp", "--widths", "24", "--replicas", "2", "--devices", "cpu:0,cpu:1",
        "--run", "run")
@@ -155,6 +157,15 @@ class Report(Case):
         path.write_text('{"event": "failed", "text": "old"}\n' + path.read_text())
         words = " ".join(self.page().words)
         self.assertNotRegex(words, "not finite|failed")
+
+    def test_a_training_that_is_stopped(self):
+        with subprocess.Popen([COMMAND, *RUN, "--epochs", "100000", "--checkpoint", "c"], cwd=self.folder, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            while "epoch" not in running.stdout.readline():
+                pass
+            running.send_signal(signal.SIGTERM)
+            running.communicate(timeout=100)
+        self.assertRegex(" ".join(self.page().words), r"the training was stopped by a signal after step \d+; checkpoint c/step-")
 
     def test_damaged_runs(self):
         self.succeed(*RUN)

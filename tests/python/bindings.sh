@@ -25,4 +25,6 @@ wheel=$("$python" "$project/bindings/python/wheel.py" choir "$library" .)
 mkdir unpacked
 "$python" -m zipfile -e "$wheel" unpacked
 cd unpacked
-env -u CHOIR_LIBRARY PYTHONPATH=. "$python" -c 'import choir; assert choir.Strategy(replicas=2).replicas == 2'
+env -u CHOIR_LIBRARY PYTHONPATH=. "$python" -c 'import choir
+s, step = choir.Strategy(replicas=2), choir.function(lambda r: r.frame.constant([1.5]) + r.id)
+assert s.run(step) == s.run(step) == [1.5, 2.5]'

@@ -197,13 +197,15 @@ def test_wrong_names_are_refused():
         choir.Strategy("wrong")
 
 
-def test_ctrl_c_ends_the_program(tmp_path):
+@pytest.mark.parametrize("wrap", ["", "choir.function"])
+def test_ctrl_c_ends_the_program(tmp_path, wrap):
     program = tmp_path / "loop.py"
     program.write_text("import choir, numpy as np\n"
                        "s = choir.Strategy(replicas=2)\n"
                        "print('ready', flush=True)\n"
+                       f"step = {wrap}(lambda r: r.all_reduce(r.constant(np.float32([1]))))\n"
                        "while True:\n"
-                       "    s.run(lambda r: r.all_reduce(r.constant(np.float32([1]))))\n")
+                       "    s.run(step)\n")
     with subprocess.Popen([sys.executable, "-B", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as running:
         assert running.stdout.readline() == "ready\n"

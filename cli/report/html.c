@@ -110,24 +110,32 @@ static int is_point(const chart_line *l, size_t i)
 	return isfinite(l->x[i]) && isfinite(l->y[i]);
 }
 
+// A line needs two points.
+static int is_drawn(const chart_line *l)
+{
+	size_t points = 0;
+	for (size_t i = 0; i < l->n && points < 2; i++)
+		points += is_point(l, i) != 0;
+	return points >= (l->dots ? 1 : 2);
+}
+
 // False: there is nothing to draw.
 static int find_range(const chart *c, double x[2], double y[2])
 {
-	size_t points = 0, dots = 0;
+	size_t points = 0;
 	x[0] = y[0] = HUGE_VAL;
 	x[1] = y[1] = -HUGE_VAL;
 	for (size_t k = 0; k < c->n; k++)
-		for (size_t i = 0; i < c->line[k].n; i++) {
+		for (size_t i = 0; is_drawn(&c->line[k]) && i < c->line[k].n; i++) {
 			if (!is_point(&c->line[k], i))
 				continue;
 			points++;
-			dots += c->line[k].dots != 0;
 			x[0] = fmin(x[0], c->line[k].x[i]);
 			x[1] = fmax(x[1], c->line[k].x[i]);
 			y[0] = fmin(y[0], c->line[k].y[i]);
 			y[1] = fmax(y[1], c->line[k].y[i]);
 		}
-	return points >= 2 || dots >= 1;
+	return points > 0;
 }
 
 static axis make_y_axis(const chart *c, const double y[2])
@@ -170,7 +178,7 @@ static void draw_axes(FILE *to, const chart *c, const axis *x, const axis *y)
 				"<text class=\"tick\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>",
 				LEFT, WIDTH - RIGHT, at, at, LEFT - 6, at + 3.5, tick(c, shown, text));
 	}
-	for (double v = x->low; v <= x->high + x->step / 2; v += x->step)
+	for (double v = x->low; v <= x->high + x->step / 1e6; v += x->step)
 		fprintf(to, "<text class=\"tick\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>",
 				x_of(x, v), HEIGHT - BOTTOM + 14,
 				html_number(fabs(v) < x->step / 1e6 ? 0 : v, text));
@@ -219,9 +227,12 @@ static void write_legend(FILE *to, const chart *c)
 		size_t last = l->n;
 		while (last > 0 && !is_point(l, last - 1))
 			last--;
-		if (last > 0)
+		const char *shown = !is_drawn(l) ? NULL : tick(c, l->y[last - 1], value);
+		if (l->n > 0 && isinf(l->y[l->n - 1]))
+			shown = "not finite";
+		if (shown != NULL)
 			fprintf(to, "<li><i class=\"%s%s\"></i>%s <b>%s</b></li>", l->style,
-					l->faint ? " faint" : "", l->name, tick(c, l->y[last - 1], value));
+					l->faint ? " faint" : "", l->name, shown);
 	}
 	fputs("</ul>", to);
 }
@@ -243,7 +254,8 @@ void html_chart(FILE *to, const chart *c)
 			c->title);
 	draw_axes(to, c, &x, &y);
 	for (size_t k = 0; k < c->n; k++)
-		draw_line(to, &c->line[k], &x, &y);
+		if (is_drawn(&c->line[k]))
+			draw_line(to, &c->line[k], &x, &y);
 	for (size_t k = 0; k < c->n; k++)
 		if (c->line[k].dots)
 			draw_dots(to, c, &c->line[k], &x, &y);

@@ -16,7 +16,7 @@ typedef struct {
 	const char *name;
 	const char *style; // of the CSS: "a", "b", "c"
 	size_t n;
-	const double *x, *y; // points with NAN are left out
+	const double *x, *y; // points that are not finite are left out; an infinite last one is named
 	int faint; // many noisy points: a thin line
 	int dots; // few points
 } chart_line;

@@ -56,6 +56,8 @@ static void write_tiles(FILE *to, const run_events *r)
 			run_pair_number(&r->end, "test_mean_absolute_error"), "");
 	number_tile(to, "Bits per byte", run_pair_number(&r->end, "bits_per_byte"), "");
 	number_tile(to, "Test loss", run_pair_number(&r->end, "test_loss"), "");
+	if (last != NULL && isinf(last->loss))
+		tile(to, "Training loss", "not finite");
 	number_tile(to, "Training loss", last == NULL ? (double) NAN : last->loss, "");
 	number_tile(to, "Throughput", run_pair_number(&r->end, "examples_per_s"), " /s");
 	if (last != NULL) {
@@ -103,6 +105,9 @@ static void write_head(FILE *to, const run_events *r)
 		fputs("weights <code>", to);
 		html_text(to, run_pair_find(&r->end, "weights"));
 		fputs("</code>", to);
+	} else if (r->failed.n > 0) {
+		fputs(is_one(&r->failed, "stopped") ? "the training was " : "the training failed: ", to);
+		html_text(to, run_pair_find(&r->failed, "text"));
 	} else {
 		fputs("the training has not ended", to);
 	}

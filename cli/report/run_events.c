@@ -42,20 +42,27 @@ static void keep_pairs(run_pairs *p, const json_line *line)
 	}
 }
 
+// of: whether there was something to measure.
+static double measured(const json_line *line, const char *key, bool of)
+{
+	const double number = json_line_number(line, key);
+	return of && isnan(number) && json_line_find(line, key) != NULL ? (double) INFINITY : number;
+}
+
 // A training that was resumed repeats steps: the later ones count.
-static choir_status add_point(run_points *p, const json_line *line)
+static choir_status add_point(run_points *p, const json_line *line, bool tested)
 {
 	const run_point point = {
 		.step = json_line_number(line, "step"),
-		.loss = json_line_number(line, "loss"),
+		.loss = measured(line, "loss", true),
 		.rate = json_line_number(line, "learning_rate"),
 		.examples_per_s = json_line_number(line, "examples_per_s"),
 		.epoch = json_line_number(line, "epoch"),
-		.test_loss = json_line_number(line, "test_loss"),
+		.test_loss = measured(line, "test_loss", tested),
 		.accuracy = json_line_number(line, "train_accuracy"),
 		.test_accuracy = json_line_number(line, "test_accuracy"),
-		.error = json_line_number(line, "test_mean_squared_error"),
-		.bits = json_line_number(line, "bits_per_byte"),
+		.error = measured(line, "test_mean_squared_error", tested),
+		.bits = measured(line, "bits_per_byte", tested),
 		.seconds = json_line_number(line, "epoch_seconds"),
 	};
 	if (!(point.step >= 0))
@@ -103,17 +110,20 @@ static choir_status add_class(run_events *r, const json_line *line)
 static choir_status add_event(run_events *r, const json_line *line)
 {
 	const char *event = json_line_text(line, "event");
+	const bool tested = run_pair_number(&r->start, "test_examples") > 0;
 	if (strcmp(event, "step") == 0)
-		return add_point(&r->steps, line);
+		return add_point(&r->steps, line, tested);
 	if (strcmp(event, "epoch") == 0)
-		return add_point(&r->epochs, line);
+		return add_point(&r->epochs, line, tested);
 	if (strcmp(event, "class") == 0)
 		return add_class(r, line);
 	const struct {
 		const char *event;
 		run_pairs *to;
 	} kinds[] = { { "machine", &r->machine }, { "options", &r->options }, { "start", &r->start },
-		{ "end", &r->end } };
+		{ "end", &r->end }, { "failed", &r->failed } };
+	if (strcmp(event, "start") == 0)
+		r->end.n = r->failed.n = 0; // a resumed training
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
 		if (strcmp(event, kinds[i].event) == 0)
 			keep_pairs(kinds[i].to, line);

@@ -16,7 +16,7 @@ typedef struct {
 	run_pair pair[RUN_PAIRS];
 } run_pairs;
 
-// A point of all curves; NAN: unknown.
+// A point of all curves; NAN: unknown; infinite: was not finite.
 typedef struct {
 	double step, loss, rate, examples_per_s;
 	double epoch, test_loss, accuracy, test_accuracy; // of an epoch
@@ -50,7 +50,7 @@ typedef struct {
 } run_operation;
 
 typedef struct {
-	run_pairs machine, options, start, end; // of the last event of each kind
+	run_pairs machine, options, start, end, failed; // of the last event of each kind
 	run_points steps, epochs;
 	size_t classes;
 	run_class class[RUN_CLASSES];

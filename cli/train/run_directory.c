@@ -152,6 +152,20 @@ void train_run_end(const training *t)
 	json_to(NULL);
 }
 
+void train_run_failed(const training *t)
+{
+	if (t->run == NULL)
+		return;
+	json_to(t->run);
+	json_begin();
+	json_text("event", "failed");
+	json_text("text", choir_error());
+	json_integer("stopped", t->stopped); // by a signal
+	json_end();
+	json_to(NULL);
+	fflush(t->run);
+}
+
 choir_status train_run_close(training *t)
 {
 	FILE *run = t->run;

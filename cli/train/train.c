@@ -419,6 +419,8 @@ static choir_status train(training *t)
 	CHOIR_TRY(train_run_open(t));
 	CHOIR_TRY(train_trace_start(t));
 	const choir_status status = train_and_save(t);
+	if (status != CHOIR_OK)
+		train_run_failed(t);
 	const choir_status traced = train_trace_stop(t, status);
 	if (status == CHOIR_OK) {
 		train_report_end(t);

@@ -159,6 +159,7 @@ choir_status train_run_open(training *t);
 void train_run_step(const training *t, const share *own);
 void train_run_epoch(const training *t);
 void train_run_end(const training *t);
+void train_run_failed(const training *t); // for the last failure
 // CHOIR_IO: an event could not be written.
 choir_status train_run_close(training *t);
 // Objects of --json, also in the file of --run.

@@ -3,6 +3,7 @@
 #include "train/train_summary.h"
 #include "train/train.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static const double SHOW_SECONDS = 0.1;
@@ -81,17 +82,37 @@ static void print_score_object(const training *t)
 	json_number("train_accuracy", t->last_accuracy);
 }
 
+// C may print the sign of a NAN.
+static double without_sign(double value)
+{
+	return isnan(value) ? (double) NAN : value;
+}
+
+static const char *decimal(double value, char text[32])
+{
+	snprintf(text, 32, fabs(value) < 1e6 ? "%.4f" : "%.4g", without_sign(value));
+	return text;
+}
+
+static void print_errors(const training *t)
+{
+	char r2[32];
+	printf("test MSE %.6g, MAE %.6g, R2 %s", without_sign(t->last_score),
+			without_sign(t->last_absolute_error), decimal(t->last_r2, r2));
+}
+
 static void print_score(const training *t)
 {
+	char loss[32];
 	if (t->test_examples == 0)
 		return;
-	else if (train_is_regression(t))
-		printf("  test MSE %.6g, MAE %.6g, R2 %.4f", t->last_score, t->last_absolute_error,
-				t->last_r2);
+	fputs("  ", stdout);
+	if (train_is_regression(t))
+		print_errors(t);
 	else if (t->data.text)
-		printf("  %.4f bits per byte", t->last_score);
+		printf("%s bits per byte", decimal(t->last_score, loss));
 	else
-		printf("  test %.2f %%, loss %.4f", 100 * t->last_score, t->last_test_loss);
+		printf("test %.2f %%, loss %s", 100 * t->last_score, decimal(t->last_test_loss, loss));
 }
 
 // 0: nothing was trained after a resume at an epoch's end.
@@ -116,14 +137,14 @@ void train_print_epoch(const training *t)
 
 void train_report_epoch(const training *t)
 {
-	char left[32] = "";
+	char left[32] = "", loss[32];
 	const double rate = rate_of(t);
 	if (t->given->json) {
 		train_print_epoch(t);
 	} else {
 		progress_clear();
-		printf("epoch %lld/%lld  loss %.4f", (long long) t->epochs, (long long) t->given->epochs,
-				t->last_loss);
+		printf("epoch %lld/%lld  loss %s", (long long) t->epochs, (long long) t->given->epochs,
+				decimal(t->last_loss, loss));
 		if (!t->data.text && !train_is_regression(t))
 			printf(", %.2f %% right", 100 * t->last_accuracy);
 		if (rate > 0)
@@ -158,7 +179,7 @@ void train_print_end(const training *t)
 
 void train_report_end(const training *t)
 {
-	char hash[17];
+	char hash[17], loss[32];
 	hash_of(t, hash);
 	if (t->given->json) {
 		train_print_end(t);
@@ -168,15 +189,15 @@ void train_report_end(const training *t)
 		printf("saved %s\n", t->given->save);
 	if (t->test_examples == 0)
 		printf("no test: all examples were used for training\n");
-	else if (train_is_regression(t))
-		printf("test MSE %.6g, MAE %.6g, R2 %.4f on %lld examples\n", t->last_score,
-				t->last_absolute_error, t->last_r2, (long long) t->test_examples);
-	else if (t->data.text)
-		printf("%.4f bits per byte on %lld held-out bytes\n", t->last_score,
+	else if (train_is_regression(t)) {
+		print_errors(t);
+		printf(" on %lld examples\n", (long long) t->test_examples);
+	} else if (t->data.text)
+		printf("%s bits per byte on %lld held-out bytes\n", decimal(t->last_score, loss),
 				(long long) (t->test_examples * t->data.context));
 	else
-		printf("test accuracy %.2f %%, loss %.4f on %lld examples\n", 100 * t->last_score,
-				t->last_test_loss, (long long) t->test_examples);
+		printf("test accuracy %.2f %%, loss %s on %lld examples\n", 100 * t->last_score,
+				decimal(t->last_test_loss, loss), (long long) t->test_examples);
 	train_report_staleness(t);
 	printf("weights %s\n", hash);
 }

@@ -89,8 +89,8 @@ choir_tensor *choir_where(choir_tensor *condition, choir_tensor *a, choir_tensor
 choir_tensor *choir_square(choir_tensor *x); // also i32, i64 and u8, which wrap around
 // Also i32, i64 and u8, which wrap around. The gradient at 0 is 0.
 choir_tensor *choir_abs(choir_tensor *x);
-choir_tensor *choir_negate(choir_tensor *x);
-choir_tensor *choir_sign(choir_tensor *x); // -1, 0 or 1; NAN stays NAN
+choir_tensor *choir_negate(choir_tensor *x); // also i32, i64 and u8, which wrap around
+choir_tensor *choir_sign(choir_tensor *x); // -1, 0 or 1; NAN stays NAN; also i32, i64 and u8
 choir_tensor *choir_sqrt(choir_tensor *x); // NAN below 0; the gradient at 0 is infinite
 choir_tensor *choir_rsqrt(choir_tensor *x); // 1 / sqrt(x)
 choir_tensor *choir_exp(choir_tensor *x);
@@ -220,7 +220,8 @@ typedef enum {
 	CHOIR_TRANSPOSED_B
 } choir_transposed;
 // a [.., m, k] times b [.., k, n] gives [.., m, n]. A transposed a is [.., k, m]; a transposed b
-// is [.., n, k]. The leading axes are equal, or b has rank 2 and multiplies all matrices of a.
+// is [.., n, k]. Leading axes broadcast, as in other operations. If b has rank 2, it multiplies all
+// matrices of a.
 choir_tensor *choir_matmul(choir_tensor *a, choir_tensor *b, choir_transposed which);
 // Einstein summation as in NumPy: "bij,bjk->bik" multiplies matrices of a batch. Axes that the
 // result lacks are summed. A letter that occurs twice in an operand takes the diagonal. Without

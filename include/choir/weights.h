@@ -51,6 +51,10 @@ typedef struct {
 	// without a line, and so are those of a flattened image in front of a dense layer in a
 	// choir_sequential. Lines without axes then rename modules: "0.* hidden.*". A line "keras"
 	// says that names may end in ":0".
+	//
+	// "torch" also puts the gates of a GRU into Choir's order, and adds the two biases of an LSTM.
+	// "rnn.weight_ih_l1_reverse" belongs to the layer "rnn/l1_reverse", and "_l0" to "rnn/l0" or
+	// "rnn". A line "rnn.*_l1 top.*_l0" renames one layer of a module.
 	const char *map;
 	choir_restored_fn *report; // called at the end, once for each name
 	void *user;
@@ -62,12 +66,14 @@ typedef struct {
 // the map; no value for any variable. CHOIR_INVALID also if the shape fits, but elements would be
 // in the wrong order: "axes 1,0" for a dense kernel behind a flattened image in a
 // choir_sequential; no axes for a kernel whose shape is the same in both orders, while other lines
-// have axes. CHOIR_UNSUPPORTED: "torch" for a recurrent layer. All workers need the same map.
+// have axes. With "torch" also: a recurrent layer without all of its tensors. CHOIR_UNSUPPORTED:
+// an LSTM with projections. All workers need the same map.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
 
 // Saves the weights of s with the names and layouts of the file that map describes: the inverse of
-// choir_strategy_restore_partial. A variable without a line keeps its name and shape. Fails as
+// choir_strategy_restore_partial. With "torch", the second bias of an LSTM is zeros. A variable
+// without a line keeps its name and shape. Fails as
 // choir_strategy_save. CHOIR_INVALID also: an invalid line; a shape that does not fit; two
 // variables for one tensor; a variable without a tensor, because another line uses its name.
 CHOIR_MUST_CHECK choir_status choir_strategy_save_mapped(

@@ -137,8 +137,9 @@ static choir_status pow_backward(
 	}
 	if (want[1]) {
 		choir_tensor *positive = choir_greater(a, zero);
-		choir_tensor *log = choir_log(choir_where(positive, a, one));
-		gradient[1] = chi_sum_to(choir_multiply(dy, choir_multiply(log, node->out)), &b->shape);
+		choir_tensor *slope = choir_multiply(choir_log(choir_where(positive, a, one)), node->out);
+		gradient[1] =
+				chi_sum_to(choir_multiply(dy, choir_where(positive, slope, zero)), &b->shape);
 	}
 	return CHOIR_OK;
 }

@@ -121,11 +121,33 @@ static choir_tensor *multiply(choir_tensor *a, choir_tensor *b, choir_transposed
 	return chi_op_call(&matmul_op, NULL, 2, in, &attributes);
 }
 
+// Whether the leading axes of both broadcast, to axes that one of them lacks.
+static bool widens(const choir_shape *a, const choir_shape *b, choir_shape *leading)
+{
+	choir_shape first = *a, second = *b;
+	if (a->rank < 2 || b->rank < 3 || has_leading(a, b))
+		return false;
+	first.rank -= 2;
+	second.rank -= 2;
+	return chi_broadcast_shapes(&first, &second, leading) == CHOIR_OK;
+}
+
+static choir_tensor *with_leading(choir_tensor *x, choir_shape shape)
+{
+	shape.rank += 2;
+	for (int i = 1; i <= 2; i++)
+		shape.dim[shape.rank - i] = x->shape.dim[x->shape.rank - i];
+	return chi_broadcast_to(x, &shape);
+}
+
 choir_tensor *choir_matmul(choir_tensor *a, choir_tensor *b, choir_transposed which)
 {
+	choir_shape leading;
 	if (a && (which < CHOIR_TRANSPOSED_NONE || which > CHOIR_TRANSPOSED_B))
 		return chi_frame_fail_null(
 				a->frame, CHOIR_INVALID, "matmul: transposed %d is unknown", (int) which);
+	if (a && b && widens(&a->shape, &b->shape, &leading))
+		return multiply(with_leading(a, leading), with_leading(b, leading), which, false);
 	return multiply(a, b, which, false);
 }
 

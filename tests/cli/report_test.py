@@ -4,8 +4,10 @@ network and scripts, and escapes what comes from files; damaged runs are refused
 import html.parser
 import json
 import re
+import signal
+import subprocess
 
-from command import SMALL, Case, main
+from command import COMMAND, SMALL, Case, main
 
 RUN = ("train", *SMALL, "--model", "mlp", "--widths", "24", "--replicas", "2", "--devices", "cpu:0,cpu:1",
        "--run", "run")
@@ -76,6 +78,9 @@ class Report(Case):
         # A point of each epoch; the curve of steps has two points.
         dots = [c for c in page.all("circle") if c["class"] == "b"]
         self.assertEqual(len(dots), 2 * 2)
+        for label in page.all("text"):
+            if label["class"] == "tick":
+                self.assertTrue(0 <= float(label["x"]) <= 420 - 8, label)
         for line in page.all("polyline"):
             for point in line["points"].split():
                 x, y = map(float, point.split(","))
@@ -130,6 +135,37 @@ class Report(Case):
         page = self.page()
         self.assertIn("3 of 3", page.words)
         self.assertEqual(len([c for c in page.all("circle") if c["class"] == "b"]), 2 * 3)
+
+    def test_a_training_that_diverges_or_fails(self):
+        (self.folder / "t.csv").write_text("a,y\n" + "".join(f"{i % 7}e19,{i % 5}.5e19\n" for i in range(60)))
+        wild = ("train", "--data", "csv:t.csv", "--optimizer", "sgd", "--learning-rate", "1e10", "--run", "run")
+        out = self.start(*wild, "--epochs", "3", "--nonfinite", "ignore").stdout
+        self.assertRegex(out, r"epoch 3/3  loss (inf|nan) .*test MSE nan, MAE nan, R2 nan\n")
+        self.assertNotRegex(out, r"-nan|R2 -?\d{8}")
+        words = self.page().words
+        self.assertIn("not finite", words[words.index("Training loss") + 1])
+        self.assertIn("not finite", words[words.index("training, mean of epoch") + 1])
+        self.fail_with(1, "is -inf at", *wild, "--epochs", "3")
+        words = " ".join(self.page().words)
+        self.assertRegex(words, r"the training failed: .*the gradient of .* is -inf")
+        # One logged step is no line, and no reason for another range.
+        self.succeed("train", "--data", "csv:t.csv", "--epochs", "10", "--run", "run")
+        self.assertFalse([e for e in self.page().elements if "faint" in e[1].get("class", "")])
+        # Without a test set, nothing of it is missing; a resumed training forgets the failure.
+        self.succeed(*wild[:3], "--epochs", "1", "--train-examples", "60", "--run", "run")
+        path = self.folder / "run/run.jsonl"
+        path.write_text('{"event": "failed", "text": "old"}\n' + path.read_text())
+        words = " ".join(self.page().words)
+        self.assertNotRegex(words, "not finite|failed")
+
+    def test_a_training_that_is_stopped(self):
+        with subprocess.Popen([COMMAND, *RUN, "--epochs", "100000", "--checkpoint", "c"], cwd=self.folder, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            while "epoch" not in running.stdout.readline():
+                pass
+            running.send_signal(signal.SIGTERM)
+            running.communicate(timeout=100)
+        self.assertRegex(" ".join(self.page().words), r"the training was stopped by a signal after step \d+; checkpoint c/step-")
 
     def test_damaged_runs(self):
         self.succeed(*RUN)

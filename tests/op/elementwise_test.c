@@ -180,16 +180,16 @@ TEST(gradients_at_corners)
 
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *in[] = {
-		choir_constant(g.frame, CHOIR_F64, CHOIR_SHAPE(3), (const double[]){ 1, 0, -2 }),
-		choir_constant(g.frame, CHOIR_F64, CHOIR_SHAPE(3), (const double[]){ 1, 0, 3 }),
+		choir_constant(g.frame, CHOIR_F64, CHOIR_SHAPE(4), (const double[]){ 1, 0, -2, 0 }),
+		choir_constant(g.frame, CHOIR_F64, CHOIR_SHAPE(4), (const double[]){ 1, 0, 3, -1 }),
 	};
 	choir_tape *tape = choir_tape_begin(g.frame);
 	assert_int_equal(
 			choir_tape_gradient_recorded(tape, choir_minimum(in[0], in[1]), 2, in, dx), CHOIR_OK);
-	given_equal(dx[0], 3, (const double[]){ 1, 1, 1 });
-	given_equal(dx[1], 3, (const double[]){ 0, 0, 0 });
+	given_equal(dx[0], 4, (const double[]){ 1, 1, 1, 0 });
+	given_equal(dx[1], 4, (const double[]){ 0, 0, 0, 1 });
 	assert_int_equal(choir_tape_gradient(tape, choir_pow(in[0], in[1]), 2, in, dx), CHOIR_OK);
-	given_equal(dx[0], 3, (const double[]){ 1, 0, 12 });
-	given_equal(dx[1], 3, (const double[]){ 0, 0, 0 });
+	given_equal(dx[0], 4, (const double[]){ 1, 0, 12, -INFINITY });
+	given_equal(dx[1], 4, (const double[]){ 0, 0, 0, 0 });
 	given_close(&g);
 }

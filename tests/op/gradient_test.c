@@ -124,13 +124,15 @@ TEST(matmul_gradients)
 		choir_transposed which = (choir_transposed) (round % 3);
 		const int64_t m = given_size(&g, 1, 4), k = given_size(&g, 1, 4), n = given_size(&g, 1, 4);
 		const int rank = (int) given_size(&g, 2, 4);
-		const bool shared = given_size(&g, 0, 1);
-		choir_shape a = { .rank = rank }, b = { .rank = shared ? 2 : rank };
+		const int64_t mode = given_size(&g, 0, 3); // b, nothing or a is shared; axes repeat
+		choir_shape a = { .rank = mode == 2 ? 2 : rank }, b = { .rank = mode == 0 ? 2 : rank };
 		for (int i = 0; i < rank - 2; i++)
 			a.dim[i] = b.dim[i] = given_size(&g, 1, 3);
+		for (int i = 0; mode == 3 && i < rank - 2; i++)
+			*(given_size(&g, 0, 1) == 0 ? &a.dim[i] : &b.dim[i]) = 1;
 		const bool ta = which == CHOIR_TRANSPOSED_A, tb = which == CHOIR_TRANSPOSED_B;
-		a.dim[rank - 2] = ta ? k : m;
-		a.dim[rank - 1] = ta ? m : k;
+		a.dim[a.rank - 2] = ta ? k : m;
+		a.dim[a.rank - 1] = ta ? m : k;
 		b.dim[b.rank - 2] = tb ? n : k;
 		b.dim[b.rank - 1] = tb ? k : n;
 		choir_tensor *const in[] = { given_normal(&g, a), given_normal(&g, b) };

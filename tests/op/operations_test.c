@@ -116,6 +116,13 @@ TEST(products)
 	choir_tensor *shared = choir_matmul(many, b, CHOIR_TRANSPOSED_NONE);
 	assert_int_equal(choir_tensor_shape(shared)->rank, 4);
 	given_equal(shared, 8, (const double[]){ 22, 28, 49, 64, 76, 100, 103, 136 });
+	choir_tensor *repeated =
+			choir_matmul(a, f32(&g, CHOIR_SHAPE(2, 1, 3, 1), counting), CHOIR_TRANSPOSED_NONE);
+	assert_int_equal(choir_tensor_shape(repeated)->rank, 4);
+	given_equal(repeated, 4, (const double[]){ 14, 32, 32, 77 });
+	repeated = choir_matmul(f32(&g, CHOIR_SHAPE(2, 1, 1, 1), counting),
+			f32(&g, CHOIR_SHAPE(1, 3, 1, 1), counting), CHOIR_TRANSPOSED_B);
+	given_equal(repeated, 6, (const double[]){ 1, 2, 3, 2, 4, 6 });
 	choir_tensor *bias = f32(&g, CHOIR_SHAPE(2), (const float[]){ -30, 1 });
 	given_equal(choir_bias_add(b, bias), 6, (const double[]){ -29, 3, -27, 5, -25, 7 });
 	given_equal(chi_dense(a, b, bias, CHOIR_RELU), 4, (const double[]){ 0, 29, 19, 65 });
@@ -130,6 +137,9 @@ TEST(products)
 	assert_null(choir_matmul(f32(&g, CHOIR_SHAPE(3), counting), f32(&g, CHOIR_SHAPE(3), counting),
 			CHOIR_TRANSPOSED_NONE));
 	given_failure(&g, CHOIR_INVALID, "matmul:*[3]");
+	assert_null(choir_matmul(f32(&g, CHOIR_SHAPE(2, 1, 1), counting),
+			f32(&g, CHOIR_SHAPE(3, 1, 1), counting), CHOIR_TRANSPOSED_NONE));
+	given_failure(&g, CHOIR_INVALID, "matmul:*[2, 1, 1]*[3, 1, 1]*does not fit");
 	assert_null(choir_bias_add(
 			f32(&g, CHOIR_SHAPE(2, 3), counting), f32(&g, CHOIR_SHAPE(2), counting)));
 	given_failure(&g, CHOIR_INVALID, "bias_add:*[2]*[3]");

@@ -12,8 +12,7 @@ if [ "$python" = none ]; then
 fi
 rm -rf "$folder"
 mkdir -p "$folder"
-cp -r "$project/bindings/python/choir" "$folder"
-"$python" -B "$project/bindings/python/declarations.py" "$project/include" "$folder/choir/_declarations.py"
+"$python" -B "$project/bindings/python/package.py" "$project" "$library" "$folder"
 ln -s "$project/data" "$folder/data"
 export CHOIR_LIBRARY=$library PYTHONPATH=$folder PYTHONDONTWRITEBYTECODE=1
 cd "$folder"
@@ -26,4 +25,6 @@ wheel=$("$python" "$project/bindings/python/wheel.py" choir "$library" .)
 mkdir unpacked
 "$python" -m zipfile -e "$wheel" unpacked
 cd unpacked
-env -u CHOIR_LIBRARY PYTHONPATH=. "$python" -c 'import choir; assert choir.Strategy(replicas=2).replicas == 2'
+env -u CHOIR_LIBRARY PYTHONPATH=. "$python" -c 'import choir
+s, step = choir.Strategy(replicas=2), choir.function(lambda r: r.frame.constant([1.5]) + r.id)
+assert s.run(step) == s.run(step) == [1.5, 2.5]'

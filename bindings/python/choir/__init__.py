@@ -7,10 +7,11 @@ choir.op.relu(x), choir.op.sum(x, choir.op.ALL_AXES).
 from . import op
 from .dataset import Dataset
 from .fit import Event, Model
+from .function import Function, function
 from .layer import Layer, Metric, Optimizer, layer, sequential
 from .library import Error, Status
 from .strategy import Replica, Strategy, Variable, initializer, regularizer
 from .tensor import Tape, Tensor
 
-__all__ = ["Dataset", "Error", "Event", "Layer", "Metric", "Model", "Optimizer", "Replica", "Status", "Strategy", "Tape",
-           "Tensor", "Variable", "initializer", "layer", "op", "regularizer", "sequential"]
+__all__ = ["Dataset", "Error", "Event", "Function", "Layer", "Metric", "Model", "Optimizer", "Replica", "Status", "Strategy", "Tape",
+           "Tensor", "Variable", "function", "initializer", "layer", "op", "regularizer", "sequential"]

@@ -29,7 +29,7 @@ class Layer(_Owned):
     """A layer: layer("dense", "hidden", 784, 128, "relu")."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        return Tensor(x._frame, lib.choir_layer_apply(self.pointer, x.pointer))
+        return Tensor(x._frame, x._frame.call("choir_layer_apply", self.pointer, x.pointer))
 
 
 def _constant(type_: Any, value: Any) -> Any:
@@ -84,7 +84,7 @@ class Optimizer(_Owned):
 
     def minimize(self, loss: Tensor, tape: Tape) -> None:
         """The backward pass and the update: called in all replicas."""
-        status = lib.choir_optimizer_minimize(self.pointer, loss.pointer, tape.pointer)
+        status = loss._frame.call("choir_optimizer_minimize", self.pointer, loss.pointer, tape.pointer)
         if status:
             check(status)
 
@@ -101,8 +101,8 @@ class Metric(_Owned):
             super().__init__(lib.choir_metric_new(name.encode(), _constant(ffi.typeof("choir_metric_kind"), kind)))
 
     def update(self, values_or_labels: Tensor, scores: Tensor | None = None) -> None:
-        check(lib.choir_metric_update(self.pointer, values_or_labels.pointer,
-                                      ffi.NULL if scores is None else scores.pointer))
+        check(values_or_labels._frame.call("choir_metric_update", self.pointer, values_or_labels.pointer,
+                                           ffi.NULL if scores is None else scores.pointer))
 
     def result(self) -> float:
         return lib.choir_metric_result(self.pointer)

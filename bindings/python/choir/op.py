@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import builtins
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .library import ffi, lib
+from .library import check, ffi, lib
 from .tensor import Tensor, shape_of
 
 ALL_AXES = 0xFFFFFFFF
@@ -23,7 +23,7 @@ def _options(type_: Any, given: Any) -> Any:
     """An options struct of this type from a dict; its size is set."""
     if given is None:
         return ffi.NULL
-    made = ffi.new(type_, given)
+    made = ffi.new(type_, {key: value.pointer if isinstance(value, Tensor) else value for key, value in given.items()})
     made.size = ffi.sizeof(type_.item)
     return made
 
@@ -37,7 +37,7 @@ def _argument(frame: Any, type_: Any, value: Any) -> Any:
         return shape_of(value)
     if type_.cname == "char *" and isinstance(value, str):
         return value.encode()
-    return value
+    return ffi.NULL if value is None and type_.kind == "pointer" else value
 
 
 @functools.cache
@@ -50,7 +50,10 @@ def _call(name: str) -> Callable[..., Tensor]:
         if len(arguments) == plain: # most calls: without conversions
             pointers = [a._pointer for a in arguments if type(a) is Tensor and a._frame._pointer is not None]
             if len(pointers) == plain:
-                return Tensor(arguments[0]._frame, fn(*pointers))
+                frame, found = arguments[0]._frame, fn(*pointers)
+                if frame.program is not None and found:
+                    frame.program.note("choir_" + name, pointers, found)
+                return Tensor(frame, found)
         tensors = [a for a in arguments if isinstance(a, Tensor)]
         if not tensors:
             raise TypeError(f"{name}: no tensor; expected one or more")
@@ -58,11 +61,42 @@ def _call(name: str) -> Callable[..., Tensor]:
             raise TypeError(f"{name}: {len(arguments)} arguments; expected {len(types)}")
         frame = tensors[0].frame
         given = list(arguments) + [None] * (len(types) - len(arguments)) # options may be left out
-        kept = [_argument(frame, type_, value) for type_, value in zip(types, given)]
-        return Tensor(frame, fn(*kept))
+        return Tensor(frame, frame.call("choir_" + name, *(_argument(frame, *one) for one in zip(types, given))))
     operation.__name__ = name
     operation.__doc__ = f"choir_{name} of the C headers."
     return operation
+
+
+def _joined(name: str, tensors: Sequence[Tensor], axis: int) -> Tensor:
+    frame = next((t.frame for t in tensors if isinstance(t, Tensor)), None)
+    if frame is None:
+        raise TypeError(f"{name}: no tensor; expected one or more")
+    pointers = [frame.tensor(t).pointer for t in tensors]
+    return Tensor(frame, frame.call("choir_" + name, len(pointers), pointers, axis))
+
+
+def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Joins tensors along an axis."""
+    return _joined("concat", tensors, axis)
+
+
+def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Joins tensors of one shape along a new axis."""
+    return _joined("stack", tensors, axis)
+
+
+def split(x: Tensor, n: int, axis: int = 0) -> list[Tensor]:
+    """The n equal parts of an axis."""
+    parts = ffi.new("choir_tensor *[]", n)
+    check(x.frame.call("choir_split", x.pointer, axis, n, parts))
+    return [Tensor(x.frame, part) for part in parts]
+
+
+def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest elements along the last axis, and their indices."""
+    values, indices = ffi.new("choir_tensor *[1]"), ffi.new("choir_tensor *[1]")
+    check(x.frame.call("choir_top_k", x.pointer, k, values, indices))
+    return Tensor(x.frame, values[0]), Tensor(x.frame, indices[0])
 
 
 def __getattr__(name: str) -> Callable[..., Tensor]:

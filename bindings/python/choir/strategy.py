@@ -95,7 +95,10 @@ class Replica:
 
     def argument(self, name: str) -> Tensor:
         """This replica's part of a column of the batch."""
-        return Tensor(self.frame, ffi.cast(_tensor_type, _argument(address(self.pointer), name.encode())))
+        found = Tensor(self.frame, ffi.cast(_tensor_type, _argument(address(self.pointer), name.encode())))
+        if self.frame.program is not None:
+            self.frame.program.argument(name.encode(), found.pointer)
+        return found
 
     def tape(self) -> Tape:
         """Records the operations from here on."""
@@ -103,17 +106,20 @@ class Replica:
 
     def average_loss(self, losses: Tensor) -> Tensor:
         """The sum of losses divided by the size of the global batch."""
-        return Tensor(self.frame, ffi.cast(_tensor_type, _average_loss(address(self.pointer), address(losses.pointer))))
+        found = Tensor(self.frame, ffi.cast(_tensor_type, _average_loss(address(self.pointer), address(losses.pointer))))
+        if self.frame.program is not None:
+            self.frame.program.note("choir_replica_average_loss", (None, losses.pointer), found.pointer)
+        return found
 
     def read(self, variable: Variable) -> Tensor:
-        return Tensor(self.frame, lib.choir_variable_read(variable.pointer, self.frame.pointer))
+        return Tensor(self.frame, self.frame.call("choir_variable_read", variable.pointer, self.frame.pointer))
 
     def all_reduce(self, tensor: Tensor, mean: bool = False) -> Tensor:
         how = lib.CHOIR_MEAN if mean else lib.CHOIR_SUM
-        return Tensor(self.frame, lib.choir_replica_all_reduce(self.pointer, how, tensor.pointer))
+        return Tensor(self.frame, self.frame.call("choir_replica_all_reduce", self.pointer, how, tensor.pointer))
 
 
-class _Run(Calls):
+class Run(Calls):
     """One run of a step of Python. A strategy uses it again, since making one takes as long as a call of C."""
 
     def __init__(self) -> None:
@@ -122,14 +128,23 @@ class _Run(Calls):
         self.results: dict[int, np.ndarray] = {}
         self.handle = ffi.new_handle(self)
 
+    @staticmethod
+    def checked(found: Any) -> Tensor | None:
+        if found is not None and not isinstance(found, Tensor):
+            raise TypeError(f"step: returned {type(found).__name__}; expected a Tensor or nothing")
+        return found
+
+    def result_of(self, replica: Replica) -> None:
+        """Runs the step."""
+        found = self.checked(self.step(replica))  # type: ignore[misc]
+        if found is not None:
+            self.results[replica.id] = found.numpy()
+
     def call(self, pointer: Any) -> int:
+        """The step in one replica, from C."""
         replica = Replica(pointer)
         try:
-            found = self.step(replica) # type: ignore[misc]
-            if found is not None:
-                if not isinstance(found, Tensor):
-                    raise TypeError(f"step: returned {type(found).__name__}; expected a Tensor or nothing")
-                self.results[replica.id] = found.numpy()
+            self.result_of(replica)
             return 0
         except BaseException as error:  # also KeyboardInterrupt: it comes back as itself
             self.note(error)
@@ -137,11 +152,27 @@ class _Run(Calls):
         finally:
             replica.frame._pointer = None
 
+    def take_results(self) -> dict[int, np.ndarray]:
+        results, self.results = self.results, {}
+        return results
+
+    def go(self, strategy: Strategy, fn: Any, user: Any, batch: Any) -> list[np.ndarray]:
+        """Runs a function of C in all replicas, which may come back to call."""
+        try:
+            status = lib.choir_strategy_run(strategy.pointer, fn, user,
+                                            ffi.NULL if batch is None else pointer_of("run", batch, "a batch of a Dataset"), ffi.NULL)
+            if status or self._raised or late._raised:
+                self.check(status, late)
+            results = self.take_results()
+            return [results[i] for i in sorted(results)] if results else []
+        finally:
+            self.results.clear()
+
 
 # One function pointer for all runs, since making one takes longer than a small step. What is raised
 # outside of the step, as by Ctrl-C, is kept here.
-_late = Calls()
-_call_step = _late.function("choir_replica_fn", lambda pointer, user: ffi.from_handle(user).call(pointer))
+late = Calls()
+_call_step = late.function("choir_replica_fn", lambda pointer, user: ffi.from_handle(user).call(pointer))
 
 _scopes: list[Strategy] = []
 
@@ -188,7 +219,7 @@ class Strategy:
         self._pointer = ffi.gc(made(lib.choir_strategy_new(kind.encode(), options)),
                                lib.choir_strategy_free)
         self.closed = False
-        self._runs: list[_Run] = []  # that nobody uses
+        self._runs: list[Run] = []  # that nobody uses
 
     @property
     def pointer(self) -> Any:
@@ -244,19 +275,13 @@ class Strategy:
         """Calls step in every local replica, with the parts of a Dataset's batch as arguments. Returns
         the tensors that the steps returned, in the order of the replicas. The first exception of a
         step ends the run and comes back as itself."""
-        run = self._runs.pop() if self._runs else _Run()
+        run_in = getattr(step, "run_in", None)  # of choir.function
+        if run_in is not None:
+            return run_in(self, batch)
+        run = self._runs.pop() if self._runs else Run()
         run.step = step
         try:
-            status = lib.choir_strategy_run(self.pointer, _call_step, run.handle,
-                                            ffi.NULL if batch is None else pointer_of("run", batch, "a batch of a Dataset"), ffi.NULL)
-            if status or run._raised or _late._raised:
-                run.check(status, _late)
-            results = run.results
-            if not results:
-                return []
-            run.results = {}
-            return [results[i] for i in sorted(results)]
+            return run.go(self, _call_step, run.handle, batch)
         finally:
             run.step = None
-            run.results.clear()
             self._runs.append(run)

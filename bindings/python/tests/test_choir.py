@@ -141,6 +141,7 @@ def test_operations_by_name():
         assert choir.op.where(x > 0, x, 0).numpy().tolist() == [[1, 0, 3], [4, 5, 0]]
         assert (x[1:2] ** 2 - 1).numpy().tolist() == [[15, 24, 35]]
         assert (-x / 2).numpy()[0, 1] == 1
+        assert choir.op.transpose(x).numpy().tolist() == choir.op.transpose(x, [1, 0]).numpy().tolist() == x.numpy().T.tolist()
         with pytest.raises(AttributeError, match="no such_op"):
             choir.op.such_op
         with pytest.raises(TypeError, match="2 arguments|3 arguments"):
@@ -196,13 +197,15 @@ def test_wrong_names_are_refused():
         choir.Strategy("wrong")
 
 
-def test_ctrl_c_ends_the_program(tmp_path):
+@pytest.mark.parametrize("wrap", ["", "choir.function"])
+def test_ctrl_c_ends_the_program(tmp_path, wrap):
     program = tmp_path / "loop.py"
     program.write_text("import choir, numpy as np\n"
                        "s = choir.Strategy(replicas=2)\n"
                        "print('ready', flush=True)\n"
+                       f"step = {wrap}(lambda r: r.all_reduce(r.constant(np.float32([1]))))\n"
                        "while True:\n"
-                       "    s.run(lambda r: r.all_reduce(r.constant(np.float32([1]))))\n")
+                       "    s.run(step)\n")
     with subprocess.Popen([sys.executable, "-B", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as running:
         assert running.stdout.readline() == "ready\n"

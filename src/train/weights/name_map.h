@@ -8,6 +8,7 @@ enum { CHI_NAME_MAP_AXES = CHOIR_MAX_RANK };
 
 // A reshape, then a transpose.
 typedef struct {
+	bool gates_swapped; // first exchanges the first and the second third of the first axis
 	bool reshaped; // then only the number of elements must match
 	choir_shape shape;
 	choir_shape file; // by parentheses in the map; rank 0: not said
@@ -34,6 +35,8 @@ typedef struct {
 	chi_text name; // the variable's or the tensor's; freed by the caller
 	bool left_out;
 	bool by_line;
+	bool recurrent; // of PyTorch's recurrent layers
+	int halves; // 0: the whole variable; 1 or 2: one of two tensors, whose sum it is
 	chi_rearrangement how;
 } chi_mapped_name;
 

@@ -4,6 +4,7 @@
 #include "train/weights/torch_keras_convention.h"
 
 #include "base/status.h"
+#include "train/weights/torch_recurrent.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -82,22 +83,23 @@ static choir_status find_with(const chi_weights *w, const char *name, const char
 	return status;
 }
 
-// PyTorch's recurrent layers have two biases, and names of their own.
+// A recurrent layer has names of its own.
 static choir_status check_stored(const choir_variable *v, const chi_weights *w)
 {
-	size_t recurrent = w->n;
-	CHOIR_TRY(find_with(w, v->name, "recurrent_kernel", &recurrent));
-	return recurrent == w->n ? CHOIR_OK
-							 : choir_fail(CHOIR_UNSUPPORTED,
-									   "map torch: variable \"%.60s\" is of a recurrent layer, "
-									   "which torch stores in "
-									   "other tensors; a line with axes is needed",
-									   v->name);
+	return chi_torch_recurrent_kernel(w, v) == w->n
+			? CHOIR_OK
+			: choir_fail(CHOIR_INVALID,
+					  "map torch: variable \"%.60s\" is of a recurrent layer, whose tensors torch "
+					  "calls weight_ih_l0, weight_hh_l0, bias_ih_l0 and bias_hh_l0",
+					  v->name);
 }
 
 static choir_status find_torch(const chi_weights *w, chi_mapped_name *m, size_t *i)
 {
 	char *name = m->name.data;
+	CHOIR_TRY(chi_torch_recurrent_find(w, m, i));
+	if (m->recurrent)
+		return CHOIR_OK;
 	*i = find_weight(w, name);
 	for (char *p = name; *i == w->n && *p != '\0'; p++)
 		*p = *p == '.' ? '/' : *p;
@@ -147,15 +149,18 @@ static choir_status torch_name(const choir_variable *v, chi_text *to)
 }
 
 // Lines with axes or a shape have Choir's names; the others change names of PyTorch.
-static choir_status find_torch_tensor(
-		const chi_name_map *map, const choir_variable *v, chi_mapped_name *m)
+static choir_status find_torch_tensor(const chi_name_map *map, const chi_weights *w,
+		const choir_variable *v, chi_mapped_name *m, chi_text *zeros)
 {
 	chi_text name = { 0 };
 	CHOIR_TRY(chi_name_map_find_tensor(map, v->name, m));
 	if (m->how.axes > 0 || m->how.reshaped)
 		return CHOIR_OK;
 	chi_text_free(&m->name);
-	choir_status status = torch_name(v, &name);
+	choir_status status = chi_torch_recurrent_find_tensor(map, w, v, m, zeros);
+	if (status != CHOIR_OK || m->recurrent)
+		return status;
+	status = torch_name(v, &name);
 	if (status == CHOIR_OK)
 		status = chi_name_map_find_tensor(map, name.data, m);
 	chi_text_free(&name);
@@ -164,18 +169,11 @@ static choir_status find_torch_tensor(
 	return status;
 }
 
-choir_status chi_convention_find_tensor(
-		const chi_name_map *map, const choir_variable *v, chi_mapped_name *m)
+choir_status chi_convention_find_tensor(const chi_name_map *map, const chi_weights *w,
+		const choir_variable *v, chi_mapped_name *m, chi_text *zeros)
 {
-	if (map->convention != CHI_CONVENTION_TORCH)
-		return chi_name_map_find_tensor(map, v->name, m);
-	if (strcmp(last_word(v->name), "recurrent_kernel") == 0)
-		return choir_fail(CHOIR_UNSUPPORTED,
-				"map torch: variable \"%.60s\" is of a recurrent layer, which torch stores in "
-				"other "
-				"tensors; a map without torch is needed",
-				v->name);
-	return find_torch_tensor(map, v, m);
+	return map->convention == CHI_CONVENTION_TORCH ? find_torch_tensor(map, w, v, m, zeros)
+												   : chi_name_map_find_tensor(map, v->name, m);
 }
 
 // PyTorch's layout has the kernel's own shape.

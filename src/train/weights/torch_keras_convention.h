@@ -9,8 +9,9 @@
 // several tensors.
 choir_status chi_convention_find(
 		const chi_name_map *map, const chi_weights *w, chi_mapped_name *m, size_t *i);
-choir_status chi_convention_find_tensor(
-		const chi_name_map *map, const choir_variable *v, chi_mapped_name *m);
+// zeros: gets the name of another tensor that must be zeros, or stays.
+choir_status chi_convention_find_tensor(const chi_name_map *map, const chi_weights *w,
+		const choir_variable *v, chi_mapped_name *m, chi_text *zeros);
 // CHOIR_INVALID: shapes fit but the elements would have another order.
 choir_status chi_convention_check(const chi_name_map *map, const choir_variable *v,
 		const chi_mapped_name *m, const char *path, const char *tensor);

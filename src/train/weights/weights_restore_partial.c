@@ -11,6 +11,7 @@
 #include "train/weights/torch_keras_convention.h"
 #include "train/weights/name_map.h"
 #include "train/weights/safetensors.h"
+#include "train/weights/torch_recurrent.h"
 #include "train/weights/weights.h"
 
 #include <stdio.h>
@@ -20,7 +21,10 @@ enum { NAME_SHOWN = 60 };
 
 typedef struct {
 	const chi_st_tensor *tensor;
+	const chi_st_tensor *added; // the variable is the sum of both
 	chi_rearrangement how;
+	bool recurrent;
+	int halves;
 } source;
 
 typedef struct {
@@ -92,14 +96,41 @@ static choir_status take(part *p, size_t k, chi_mapped_name *m)
 	if (i == p->weights.n)
 		return CHOIR_OK;
 	const choir_variable *v = p->weights.variable[i];
-	if (p->from[i].tensor != NULL)
+	source *from = &p->from[i];
+	const bool second = from->halves + m->halves == 3 && from->added == NULL;
+	if (from->tensor != NULL && !second)
 		return choir_fail(CHOIR_INVALID,
 				"%s: tensors \"%.60s\" and \"%.60s\" are both for variable \"%.60s\"", p->path,
-				p->from[i].tensor->name, t->name, v->name);
+				from->tensor->name, t->name, v->name);
 	if (!fits(v, t, &m->how))
 		return does_not_fit(p, v, t, &m->how);
 	CHOIR_TRY(chi_convention_check(&p->map, v, m, p->path, t->name));
-	p->from[i] = (source){ .tensor = t, .how = m->how };
+	if (second)
+		from->added = t;
+	else
+		*from = (source){
+			.tensor = t, .how = m->how, .recurrent = m->recurrent, .halves = m->halves
+		};
+	return CHOIR_OK;
+}
+
+// What a cell without biases lacks would keep the values that a bias begins with.
+static choir_status check_recurrent(const part *p, size_t i)
+{
+	const choir_variable *v = p->weights.variable[i];
+	const source *from = &p->from[i];
+	const size_t kernel =
+			from->tensor == NULL ? chi_torch_recurrent_kernel(&p->weights, v) : p->weights.n;
+	if (from->halves != 0 && from->added == NULL)
+		return choir_fail(CHOIR_INVALID,
+				"%s: tensor \"%.60s\" is one of torch's two biases for variable \"%.60s\"; the "
+				"file needs the other one, too",
+				p->path, from->tensor->name, v->name);
+	if (kernel < p->weights.n && p->from[kernel].recurrent)
+		return choir_fail(CHOIR_INVALID,
+				"%s: has tensor \"%.60s\" but none for variable \"%.60s\" of the same layer; "
+				"the file needs all of them (zeros for biases that torch does not have)",
+				p->path, p->from[kernel].tensor->name, v->name);
 	return CHOIR_OK;
 }
 
@@ -113,8 +144,10 @@ static choir_status match(part *p)
 		chi_text_free(&m.name);
 		CHOIR_TRY(status);
 	}
-	for (size_t i = 0; i < p->weights.n; i++)
+	for (size_t i = 0; i < p->weights.n; i++) {
 		any |= p->from[i].tensor != NULL;
+		CHOIR_TRY(check_recurrent(p, i));
+	}
 	if (any)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
@@ -122,16 +155,26 @@ static choir_status match(part *p)
 			p->file.header.n, p->weights.n);
 }
 
+static choir_tensor *arranged(
+		const part *p, const source *s, const chi_st_tensor *t, choir_dtype dtype, choir_frame *f)
+{
+	choir_tensor *x = choir_borrow(
+			f, t->dtype, s->how.reshaped ? s->how.shape : t->shape, p->file.data + t->begin);
+	if (s->how.gates_swapped)
+		x = chi_torch_swap_gates(x);
+	if (s->how.axes != 0)
+		x = choir_transpose(x, s->how.axis);
+	return choir_cast(x, dtype);
+}
+
 static choir_status set(const part *p, size_t i, choir_frame *f)
 {
 	const source *s = &p->from[i];
 	choir_variable *v = p->weights.variable[i];
 	const size_t mark = choir_frame_mark(f);
-	choir_tensor *x = choir_borrow(f, s->tensor->dtype,
-			s->how.reshaped ? s->how.shape : s->tensor->shape, p->file.data + s->tensor->begin);
-	if (s->how.axes != 0)
-		x = choir_transpose(x, s->how.axis);
-	x = choir_cast(x, v->dtype);
+	choir_tensor *x = arranged(p, s, s->tensor, v->dtype, f);
+	if (s->added != NULL)
+		x = choir_add(x, arranged(p, s, s->added, v->dtype, f));
 	const choir_status status =
 			x == NULL ? chi_frame_status(f) : chi_weight_set(v, f, choir_tensor_data(x));
 	choir_frame_rewind(f, mark);

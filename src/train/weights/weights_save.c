@@ -12,6 +12,7 @@
 #include "choir/op.h"
 #include "train/weights/torch_keras_convention.h"
 #include "train/weights/safetensors.h"
+#include "train/weights/torch_recurrent.h"
 #include "train/weights/weights.h"
 
 #include <string.h>
@@ -26,6 +27,7 @@ static bool by_size_and_name(const void *a, const void *b)
 
 typedef struct {
 	chi_mapped_name as;
+	chi_text zeros; // the name of a tensor of zeros behind it, or empty
 	choir_shape file, before; // before: of v's elements, before the axes are put back
 	int axes;
 	int axis[CHI_NAME_MAP_AXES];
@@ -62,16 +64,23 @@ static choir_status invert(const choir_variable *v, target *t)
 					  v->name, (long long) v->elements, chi_shape_print(&t->file, have));
 }
 
+static bool is_of(const char *name, const target *t)
+{
+	return strcmp(t->as.name.data, name) == 0 ||
+			(t->zeros.length > 0 && strcmp(t->zeros.data, name) == 0);
+}
+
 static choir_status find_targets(
 		const char *path, const chi_name_map *map, const chi_weights *w, target *to)
 {
 	for (size_t i = 0; i < w->n; i++) {
 		const choir_variable *v = w->variable[i];
-		CHOIR_TRY(chi_convention_find_tensor(map, v, &to[i].as));
+		CHOIR_TRY(chi_convention_find_tensor(map, w, v, &to[i].as, &to[i].zeros));
 		CHOIR_TRY(chi_convention_check(map, v, &to[i].as, path, to[i].as.name.data));
 		CHOIR_TRY(invert(v, &to[i]));
 		for (size_t k = 0; k < i; k++)
-			if (strcmp(to[k].as.name.data, to[i].as.name.data) == 0)
+			if (is_of(to[i].as.name.data, &to[k]) ||
+					(to[i].zeros.length > 0 && is_of(to[i].zeros.data, &to[k])))
 				return choir_fail(CHOIR_INVALID,
 						"save: variables \"%.60s\" and \"%.60s\" are both tensor \"%.60s\"",
 						w->variable[k]->name, v->name, to[i].as.name.data);
@@ -79,31 +88,41 @@ static choir_status find_targets(
 	return CHOIR_OK;
 }
 
+static choir_status add_tensor(
+		const char *name, const choir_variable *v, const choir_shape *shape, chi_st_tensor *t)
+{
+	const size_t begin = t->end;
+	if (!chi_text_is_utf8(name, strlen(name)) || strcmp(name, "__metadata__") == 0)
+		return choir_fail(CHOIR_INVALID,
+				"save: variable \"%.100s\" has a reserved name "
+				"or one that is not UTF-8; give it another",
+				name);
+	*t = (chi_st_tensor){ .name = name, .dtype = v->dtype, .shape = *shape, .begin = begin };
+	return chi_size_add(begin, chi_variable_bytes(v), &t->end)
+			? CHOIR_OK
+			: choir_fail(CHOIR_INVALID, "save: the tensors have too many bytes");
+}
+
 static choir_status print_header(
 		chi_text *text, const chi_weights *w, const target *to, const chi_metadata *l)
 {
-	chi_st_tensor *tensor = chi_alloc_array(w->n + 1, sizeof *tensor);
+	chi_st_tensor *tensor = chi_alloc_array(2 * w->n + 1, sizeof *tensor);
 	choir_status status = tensor == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
-	size_t end = 0;
+	size_t n = 0;
 	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
 		const choir_variable *v = w->variable[i];
-		const size_t begin = end;
-		const char *name = to == NULL ? v->name : to[i].as.name.data;
-		if (!chi_text_is_utf8(name, strlen(name)) || strcmp(name, "__metadata__") == 0)
-			status = choir_fail(CHOIR_INVALID,
-					"save: variable \"%.100s\" has a reserved name "
-					"or one that is not UTF-8; give it another",
-					name);
-		else if (!chi_size_add(end, chi_variable_bytes(v), &end))
-			status = choir_fail(CHOIR_INVALID, "save: the tensors have too many bytes");
-		tensor[i] = (chi_st_tensor){ .name = name,
-			.dtype = v->dtype,
-			.shape = to == NULL ? v->shape : to[i].file,
-			.begin = begin,
-			.end = end };
+		const choir_shape *shape = to == NULL ? &v->shape : &to[i].file;
+		const bool zeros = to != NULL && to[i].zeros.length > 0;
+		tensor[n].end = n == 0 ? 0 : tensor[n - 1].end;
+		status = add_tensor(to == NULL ? v->name : to[i].as.name.data, v, shape, &tensor[n]);
+		n++;
+		tensor[n].end = tensor[n - 1].end;
+		if (status == CHOIR_OK && zeros)
+			status = add_tensor(to[i].zeros.data, v, shape, &tensor[n]);
+		n += zeros;
 	}
 	if (status == CHOIR_OK) {
-		chi_safetensors_print(text, w->n, tensor, l->n, l->pair);
+		chi_safetensors_print(text, n, tensor, l->n, l->pair);
 		status = text->failed ? CHOIR_NO_MEMORY : CHOIR_OK;
 	}
 	chi_free(tensor);
@@ -128,6 +147,24 @@ static void fail(writing *w, choir_status status)
 	chi_error_save(&w->failure);
 }
 
+static const void *arrange(
+		const choir_variable *v, const void *data, const target *t, choir_frame *f)
+{
+	choir_tensor *x = choir_borrow(f, v->dtype, t->before, data);
+	if (t->axes > 0)
+		x = choir_transpose(x, t->axis);
+	if (t->as.how.gates_swapped)
+		x = chi_torch_swap_gates(x);
+	return x == NULL ? NULL : choir_tensor_data(x);
+}
+
+static void write_zeros(writing *w, size_t bytes)
+{
+	void *zeros = chi_alloc_array(bytes, 1);
+	fail(w, zeros == NULL ? CHOIR_NO_MEMORY : chi_writer_write(w->to, zeros, bytes));
+	chi_free(zeros);
+}
+
 static choir_status write_weight(
 		const choir_variable *v, const void *data, size_t bytes, void *user)
 {
@@ -137,15 +174,18 @@ static choir_status write_weight(
 		w->target++;
 	if (w->to == NULL || w->status != CHOIR_OK)
 		return CHOIR_OK;
-	if (t == NULL || t->axes == 0) {
+	if (t == NULL || (t->axes == 0 && !t->as.how.gates_swapped))
 		fail(w, chi_writer_write(w->to, data, bytes));
-		return CHOIR_OK;
+	else {
+		const size_t mark = choir_frame_mark(w->frame);
+		const void *moved = arrange(v, data, t, w->frame);
+		fail(w,
+				moved == NULL ? chi_frame_status(w->frame)
+							  : chi_writer_write(w->to, moved, bytes));
+		choir_frame_rewind(w->frame, mark);
 	}
-	const size_t mark = choir_frame_mark(w->frame);
-	choir_tensor *x = choir_transpose(choir_borrow(w->frame, v->dtype, t->before, data), t->axis);
-	const void *moved = x == NULL ? NULL : choir_tensor_data(x);
-	fail(w, moved == NULL ? chi_frame_status(w->frame) : chi_writer_write(w->to, moved, bytes));
-	choir_frame_rewind(w->frame, mark);
+	if (t != NULL && t->zeros.length > 0 && w->status == CHOIR_OK)
+		write_zeros(w, bytes);
 	return CHOIR_OK;
 }
 
@@ -201,8 +241,10 @@ static choir_status begin_file(choir_strategy *s, saving *f, const char *map, co
 
 static void end_file(saving *f)
 {
-	for (size_t i = 0; f->to != NULL && i < f->weights.n; i++)
+	for (size_t i = 0; f->to != NULL && i < f->weights.n; i++) {
 		chi_text_free(&f->to[i].as.name);
+		chi_text_free(&f->to[i].zeros);
+	}
 	chi_free(f->to);
 	chi_name_map_free(&f->map);
 	chi_text_free(&f->header);

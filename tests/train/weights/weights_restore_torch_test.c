@@ -183,7 +183,7 @@ TEST(a_square_kernel_needs_axes_if_others_have_them)
 	choir_strategy_free(s);
 }
 
-TEST(recurrent_layers_are_not_of_torch)
+TEST(a_recurrent_layer_has_names_of_its_own)
 {
 	static const char lstm[] =
 			"{\"l.weight\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[0,16]}}";
@@ -193,9 +193,7 @@ TEST(recurrent_layers_are_not_of_torch)
 	choir_strategy *s = mirrored("cpu:0", 1);
 	CHOIR_SCOPE (s)
 		assert_non_null(choir_lstm_new("l", 1, 1));
-	assert_failed(restore(s, path, "torch\n"), CHOIR_UNSUPPORTED, "\"l/kernel\"*recurrent");
-	assert_failed(choir_strategy_save_mapped(s, files_path("lstm_out"), "torch\n", NULL),
-			CHOIR_UNSUPPORTED, "recurrent");
+	assert_failed(restore(s, path, "torch\n"), CHOIR_INVALID, "\"l/kernel\"*weight_ih_l0");
 	choir_strategy_free(s);
 }
 

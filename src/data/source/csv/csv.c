@@ -96,6 +96,23 @@ static row_end missing(csv *c, const chi_csv_field *f, const char *at, void *to)
 	return ROW_WRONG;
 }
 
+static row_end unknown_category(
+		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at)
+{
+	enum { SHOWN = 6 };
+	const size_t n = chi_categories_count(f->categories);
+	char what[240] = "is not one of the column's categories: ", name[24], more[32];
+	size_t length = strlen(what);
+	for (size_t i = 0; i < n && i < SHOWN; i++) {
+		length = chi_text_append(what, sizeof what, length, i == 0 ? "" : ", ");
+		length = chi_text_append(what, sizeof what, length,
+				chi_text_clean(chi_categories_text(f->categories, i), name, sizeof name));
+	}
+	snprintf(more, sizeof more, " and %zu more", n - SHOWN);
+	chi_text_append(what, sizeof what, length, n > SHOWN ? more : "");
+	return wrong_field(c, f, t, at, what);
+}
+
 static row_end take_category(
 		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, void *to)
 {
@@ -110,7 +127,7 @@ static row_end take_category(
 		return ROW_GOOD;
 	if (!chi_text_is_utf8(t->text, t->length))
 		return wrong_field(c, f, t, at, "is not UTF-8");
-	return wrong_field(c, f, t, at, "is not one of the column's categories");
+	return c->schema.skip ? ROW_WRONG : unknown_category(c, f, t, at);
 }
 
 static row_end take_date(

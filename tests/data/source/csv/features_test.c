@@ -32,7 +32,14 @@ TEST(one_hot_texts)
 	assert_pass(CSV_OF(sales, .columns = 1, .column = &given, .missing = CHOIR_MISSING_NAN),
 			"[1 0 0 0]\n[0 0 1 0]\n[1 0 0 0]\n[0 0 0 1]\n[0 0 1 0]\n");
 	assert_pass_fails(CSV_OF("colour\nred\npink\n", .columns = 1, .column = &given),
-			"row 2, byte 11: column \"colour\": \"pink\" is not one of the column's categories");
+			"row 2, byte 11: column \"colour\": \"pink\" is not one of the column's categories: "
+			"red, green, blue");
+	const choir_csv_column many = { .name = "colour",
+		.kind = CHOIR_CSV_CATEGORY,
+		.categories = 8,
+		.category = (const char *const[]){ "a", "b\n", "c", "d", "e", "f", "g", "h" } };
+	assert_pass_fails(CSV_OF("colour\npink\n", .columns = 1, .column = &many),
+			"categories: a, b\\x0a, c, d, e, f and 2 more");
 	d = CSV_OF("colour\nred\npink\nblue\n", .columns = 1, .column = &given,
 			.bad_record = CHOIR_BAD_RECORD_SKIP);
 	assert_string_equal(pass_in_words(d), "[1 0 0 0]\n[0 0 1 0]\n");

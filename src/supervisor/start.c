@@ -119,6 +119,12 @@ static void add_made(words *w, char *text)
 	add(w, text);
 }
 
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash == NULL ? path : slash + 1;
+}
+
 static void add_number(words *w, const char *option, double value)
 {
 	char text[32];
@@ -215,7 +221,7 @@ static void add_ssh(words *w, const choir_supervisor *s, const char *host, int a
 	words agent = { 0 };
 	chi_text t = { 0 };
 	add_launcher(w, s, "ssh");
-	if (s->o.launcher == NULL) {
+	if (w->n > 0 && strcmp(base_name(w->word[0]), "ssh") == 0) {
 		add(w, "-o");
 		add(w, "BatchMode=yes"); // a question would wait for ever
 		add(w, "-o");
@@ -253,7 +259,9 @@ static choir_status launch(
 {
 	char key[sizeof CHI_JOB_KEY + CHI_JOB_KEY_TEXT + 1];
 	const bool key_to_stdin = s->remote && !is_mpi(s);
-	const char *const environment[] = { s->remote && !key_to_stdin ? key : NULL, NULL };
+	// Without a terminal, ssh would ask by a window.
+	const char *const environment[] = { "SSH_ASKPASS_REQUIRE=never",
+		s->remote && !key_to_stdin ? key : NULL, NULL };
 	if (w->failed ||
 			!chi_grow(&s->launched, &s->launch_capacity, s->launches + 1, sizeof *s->launched))
 		return choir_fail(CHOIR_NO_MEMORY, "supervisor: a command line");
@@ -261,8 +269,7 @@ static choir_status launch(
 	*l = (chi_launched){ .attempt = attempt, .end_by = HUGE_VAL, .out = -1 };
 	l->worker = worker;
 	l->is_agent = strcmp(w->word[0], s->agent) == 0;
-	const char *slash = strrchr(w->word[0], '/');
-	snprintf(l->name, sizeof l->name, "%s", slash == NULL ? w->word[0] : slash + 1);
+	snprintf(l->name, sizeof l->name, "%s", base_name(w->word[0]));
 	snprintf(l->host, sizeof l->host, "%s", host);
 	if (s->remote) {
 		const size_t at = (size_t) snprintf(key, sizeof key, "%s=", CHI_JOB_KEY);

@@ -32,7 +32,7 @@ typedef struct {
 	// from the environment. TF_CONFIG with ps tasks: its chief is the coordinator. Or
 	// CHOIR_TASK="SERVERS@ADDRESS": process 0 is the coordinator, the next SERVERS processes are
 	// servers, and the others are workers. The number of the process is CHOIR_WORKER, or the
-	// launcher's.
+	// launcher's. A server tells the others that it is at CHOIR_HOST. Default: the host's name.
 	const char *type;
 	int index; // of this ps, from 0
 	// Where the coordinator listens: "unix:/run/job/socket", "127.0.0.1:7000" or "host:7000".
@@ -40,7 +40,7 @@ typedef struct {
 	const char *ps_address; // where this ps listens for workers
 	int servers; // coordinator: the number of ps tasks, 1 to 16
 	// A file with the job's key (choir_task_make_key), which TCP needs. NULL: $CHOIR_KEY_FILE, if
-	// set.
+	// set, else the key that choir run has made for a job on several hosts.
 	const char *key_file;
 	// On: TCP is not encrypted; both ends still prove the key. Unix sockets and loopback never
 	// are. Default: off.

@@ -63,10 +63,10 @@ typedef struct choir_supervisor_options {
 	double stop_timeout; // seconds in which workers can save after a stop; 0: 30
 	choir_supervisor_fn *report;
 	void *user;
-	// The number of parameter servers of a coordinator's job (coordinator.h) on this machine.
-	// Worker 0 is then the coordinator, the next ones are the servers. Each program gets its task
-	// by CHOIR_TASK. If another worker fails, the others go on, and it starts again. 0: no
-	// coordinator
+	// The number of parameter servers of a coordinator's job (coordinator.h). Worker 0 is then the
+	// coordinator, the next ones are the servers. Each program gets its task by CHOIR_TASK and,
+	// with .hosts, CHOIR_HOST; its task then has the job's key. If another worker fails, the
+	// others go on, and it starts again. 0: no coordinator
 	int servers;
 } choir_supervisor_options;
 

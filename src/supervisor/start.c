@@ -156,6 +156,33 @@ static void add_launcher(words *w, const choir_supervisor *s, const char *standa
 	chi_free(text);
 }
 
+static const char *address_of(const choir_supervisor *s, int worker)
+{
+	const char *name = chi_hosts_of(&s->hosts, worker),
+			   *at = name == NULL ? NULL : strchr(name, '@');
+	return at == NULL ? name : at + 1;
+}
+
+// What the workers are (choir/coordinator.h). Each attempt has a port of its own, below those that
+// the system gives out, since the last attempt's may be in use for a while.
+static void add_task(words *w, const choir_supervisor *s, int attempt, int worker)
+{
+	enum { FIRST = 20000, PORTS = 12000 };
+	char text[sizeof CHI_TASK_VARIABLE + CHI_JOB_PATH + CHI_HOST_NAME + 32];
+	add(w, "env");
+	if (!s->remote) {
+		snprintf(text, sizeof text, CHI_TASK_VARIABLE "=%d@unix:%s.job", s->o.servers, s->path);
+		add_made(w, chi_strdup(text));
+		return;
+	}
+	const int port = FIRST + (int) ((chi_key_job(&s->key) + (uint64_t) attempt) % PORTS);
+	snprintf(text, sizeof text, CHI_TASK_VARIABLE "=%d@%s:%d", s->o.servers, address_of(s, 0),
+			port);
+	add_made(w, chi_strdup(text));
+	snprintf(text, sizeof text, CHI_TASK_HOST "=%s", address_of(s, worker));
+	add_made(w, chi_strdup(text));
+}
+
 static void add_agent(words *w, const choir_supervisor *s, int attempt, int worker)
 {
 	add(w, s->agent);
@@ -168,12 +195,8 @@ static void add_agent(words *w, const choir_supervisor *s, int attempt, int work
 	if (worker >= 0)
 		add_number(w, "--worker", worker);
 	add(w, "--");
-	if (s->o.servers > 0) { // what the workers are (choir/coordinator.h)
-		char task[sizeof CHI_TASK_VARIABLE + CHI_JOB_PATH + 32];
-		snprintf(task, sizeof task, CHI_TASK_VARIABLE "=%d@unix:%s.job", s->o.servers, s->path);
-		add(w, "env");
-		add_made(w, chi_strdup(task));
-	}
+	if (s->o.servers > 0)
+		add_task(w, s, attempt, worker);
 	for (int i = 0; s->program[i] != NULL; i++)
 		add(w, s->program[i]);
 }

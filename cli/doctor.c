@@ -1,5 +1,5 @@
 // choir doctor: checks the installation and suggests settings. A process can load only one MPI,
-// and only once, so each is tried in its own.
+// and only once, so each MPI is tried in a process of its own.
 #include "commands.h"
 #include "command_options.h"
 #include "report.h"

@@ -1,5 +1,5 @@
 // choir import: makes a weights file of Choir from one of PyTorch or Keras. Such a file does not
-// say what the model is, so the options do.
+// describe its model, so the options describe it.
 #include "commands.h"
 #include "model/init.h"
 #include "model/kind.h"
@@ -25,32 +25,32 @@ static const option options[] = {
 		.help = "names and layouts in FILE: torch, torchvision (resnet18), keras,\n"
 				"or a file of lines TENSOR VARIABLE [AXES] (torch)" },
 	{ .name = "--model", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.model,
-		.choices = model_kinds, .help = "model, as of choir train" },
+		.choices = model_kinds, .help = "model, as for choir train" },
 	{ .name = "--widths", .value = "LIST", .kind = OPTION_TEXT, .to = &given.widths,
 		.help = "layer widths (mlp: 512,512; cnn: 32,64,128)" },
 	{ .name = "--width", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.width,
-		.min = 1, .max = MAX_WIDTH, .help = "as of choir train" },
+		.min = 1, .max = MAX_WIDTH, .help = "embedding size or channels, as for choir train" },
 	{ .name = "--layers", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.layers,
-		.min = 1, .max = MAX_LAYERS, .help = "as of choir train" },
+		.min = 1, .max = MAX_LAYERS, .help = "blocks or layers, as for choir train" },
 	{ .name = "--heads", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.heads,
-		.min = 1, .max = MAX_WIDTH, .help = "as of choir train" },
+		.min = 1, .max = MAX_WIDTH, .help = "attention heads, as for choir train" },
 	{ .name = "--context", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.context,
-		.min = 1, .max = MAX_CONTEXT, .help = "as of choir train" },
+		.min = 1, .max = MAX_CONTEXT, .help = "context length in bytes, as for choir train" },
 	{ .name = "--image", .value = "SHAPE", .kind = OPTION_TEXT, .to = &given.image,
-		.help = "shape of an example: 28,28 or, with channels, 224,224,3, or\n"
-				"784 numbers; text has none" },
+		.help = "shape of an example: 28,28, or with channels 224,224,3, or\n"
+				"784 for a list of numbers; text has no shape" },
 	{ .name = "--classes", .value = "N", .kind = OPTION_INTEGER, .to = &given.classes,
-		.min = 1, .max = MAX_WIDTH, .help = "number of classes; text has none" },
+		.min = 1, .max = MAX_WIDTH, .help = "number of classes; text has no classes" },
 	{ .name = "--class-names", .value = "NAMES", .kind = OPTION_TEXT, .to = &given.names,
 		.help = "names of the classes, in the order of the scores: a list with\n"
-				"commas, or a file with a name a line (numbers)" },
+				"commas, or a file with one name per line (numbers)" },
 	{ .name = "--scale", .value = "X", .kind = OPTION_NUMBER, .to = &given.scale,
 		.help = "factor of the values in the data, before --mean (images:\n"
-				"1/255, as of torchvision's ToTensor; numbers: 1)" },
+				"1/255, as in torchvision's ToTensor; numbers: 1)" },
 	{ .name = "--mean", .value = "LIST", .kind = OPTION_TEXT, .to = &given.mean,
 		.help = "mean of each channel or number, which is subtracted (0)" },
 	{ .name = "--deviation", .value = "LIST", .kind = OPTION_TEXT, .to = &given.deviation,
-		.help = "deviation of each channel or number, which divides (1)" },
+		.help = "deviation of each channel or number, which divides the\nvalue after --mean (1)" },
 	{ .name = "--save", .value = "FILE", .kind = OPTION_TEXT, .to = &given.save,
 		.help = "safetensors file to write" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },

@@ -24,7 +24,7 @@ static const struct {
 	{ "inspect", inspect_main, "show what a file holds and where it is damaged" },
 	{ "replay", replay_main, "run one replica of one training step again" },
 	{ "report", report_main, "write a page about a training (HTML)" },
-	{ "trace", trace_main, "merge the traces of workers, show who waited for whom" },
+	{ "trace", trace_main, "merge the traces of workers and show who waited for whom" },
 	{ "run", run_main, "run a job of several workers, with restarts" },
 	{ "status", status_main, "show a running job" },
 	{ "serve", serve_main, "offer the devices of this machine to programs elsewhere" },

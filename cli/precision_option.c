@@ -7,8 +7,8 @@
 #include <string.h>
 
 const char *const precision_names[] = { "f32", "mixed_bf16", "mixed_f16", "auto", NULL };
-const char precision_help[] = "f32, mixed_bf16, mixed_f16, or auto: what is faster here\n"
-							  "(f32)";
+const char precision_help[] = "precision: f32, mixed_bf16, mixed_f16, or auto, which\n"
+							  "measures f32 and mixed_bf16 and chooses one (f32)";
 
 choir_precision precision_of(const char *name)
 {

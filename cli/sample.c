@@ -25,7 +25,8 @@ static const option options[] = {
 	{ .name = "--bytes", .value = "N", .kind = OPTION_INTEGER, .to = &given.bytes, .min = 1,
 		.max = INT32_MAX, .help = "bytes to generate (500)" },
 	{ .name = "--temperature", .value = "X", .kind = OPTION_NUMBER, .to = &given.temperature,
-		.help = "divisor of the scores; a divisor below 1 makes likely\nbytes more likely (1)" },
+		.help = "number by which the scores are divided; a number below 1\n"
+				"makes likely bytes more likely (1)" },
 	{ .name = "--greedy", .kind = OPTION_FLAG, .to = &given.greedy,
 		.help = "always choose the most likely byte" },
 	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed,

@@ -16,16 +16,19 @@ static bool json;
 // clang-format off
 static const option options[] = {
 	{ .name = "--address", .value = "ADDRESS", .kind = OPTION_TEXT, .to = &address,
-		.help = "where to listen: HOST:PORT or unix:PATH; for port 0\n"
-				"the system chooses one (127.0.0.1:0)" },
+		.help = "address to listen at: HOST:PORT or unix:PATH; with port 0\n"
+				"the system chooses a port (127.0.0.1:0)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &devices,
-		.help = "devices to offer, for example cpu:0,cpu:1 (all)" },
+		.help = "devices to offer, for example cpu:0,cpu:1 (all GPUs, else\n"
+				"one CPU device for each core)" },
 	{ .name = "--key", .value = "FILE", .kind = OPTION_TEXT, .to = &key,
 		.help = "the job's key, see choir key (CHOIR_KEY_FILE)" },
 	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &cores, .min = 1, .max = 1024,
 		.help = "threads for each stream of a device (1)" },
 	{ .name = "--memory", .value = "MIB", .kind = OPTION_INTEGER, .to = &memory, .min = 1,
-		.max = INT64_MAX >> 20, .help = "memory of each device (its share of the machine)" },
+		.max = INT64_MAX >> 20,
+		.help = "memory of each device in MiB (all; CPU devices share the\n"
+				"memory of the machine)" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = json_help },
 };
 // clang-format on
@@ -34,8 +37,7 @@ static const command self = {
 	.operands = "",
 	.about = "Offers devices of this machine to a program in another process or on another\n"
 			 "machine. The program names them as remote:HOST:PORT/cpu:0.\n\n"
-			 "A server works for one program at a time, and then for the next. SIGTERM or SIGINT\n"
-			 "ends it.",
+			 "A server works for one program at a time. SIGTERM or SIGINT ends the server.",
 	.examples = { "choir serve --address 127.0.0.1:7000 --key job.key --devices cpu:0,cpu:1",
 			"choir serve --address unix:/run/user/1000/devices" },
 	.n = sizeof options / sizeof options[0],

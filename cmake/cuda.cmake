@@ -47,9 +47,9 @@ function(choir_cuda_reason reason)
 endfunction()
 
 choir_cuda_reason(choir_no_cuda)
-if(choir_no_cuda AND CHOIR_CUDA STREQUAL "ON")
+if(NOT choir_no_cuda STREQUAL "" AND CHOIR_CUDA STREQUAL "ON")
 	message(FATAL_ERROR "CUDA: ${choir_no_cuda}")
-elseif(choir_no_cuda)
+elseif(NOT choir_no_cuda STREQUAL "") # the text "off" alone is false
 	message(STATUS "CUDA: ${choir_no_cuda}, done without")
 	return()
 endif()

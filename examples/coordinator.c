@@ -1,5 +1,6 @@
-// One coordinator, parameter servers, and workers that come and go (docs/cluster.md). Each process
-// is this program; TF_CONFIG says what it is. The workers train a classifier of made-up digits.
+// Shows a coordinator, parameter servers, and workers that may join and leave at any time. All
+// processes run this program, and TF_CONFIG gives each process its task (docs/cluster.md has the
+// commands). The workers train a classifier of synthetic digits.
 #include <choir/choir.h>
 #include <choir/coordinator.h>
 
@@ -11,7 +12,7 @@ struct net {
 	choir_optimizer *optimizer;
 };
 
-// Called in every process.
+// Makes the same model in every process.
 static choir_status build(choir_strategy *s, void *user)
 {
 	struct net *net = (struct net *) user;
@@ -43,7 +44,7 @@ static choir_status replica_step(choir_replica *r, void *user)
 	return choir_optimizer_minimize(net->optimizer, choir_replica_average_loss(r, losses), tape);
 }
 
-// A closure: one step, on a worker.
+// The function of a closure: one training step, on a worker.
 static choir_status train_step(choir_closure *c, void *user)
 {
 	choir_values *batch = NULL, *results = NULL;

@@ -43,7 +43,7 @@ int main(void)
 	choir_strategy *s =
 			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .replicas = 4));
 	choir_variable *w = NULL;
-	// An assignment subtracts the sum of the replicas' values.
+	// With SUM, choir_variable_assign_sub subtracts the sum of the replicas' values.
 	CHOIR_SCOPE (s)
 		w = choir_variable_new("w", CHOIR_SHAPE(1),
 				CHOIR_OPTIONS(choir_variable_options, .aggregation = CHOIR_AGGREGATION_SUM));

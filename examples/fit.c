@@ -1,5 +1,5 @@
-// Trains a classifier of handwritten digits on two replicas by choir_fit, until
-// the validation does not improve. Run it in the folder examples: make && ./fit
+// Trains a classifier of handwritten digits on two replicas by choir_fit, until the validation
+// loss stops improving. Run it in the folder examples: make && ./fit
 #include <choir/choir.h>
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // Solves the heat equation u_t = k u_xx with a physics-informed net (Raissi, Perdikaris,
 // Karniadakis 2019) on two replicas. The loss is the squared residual of the equation at random
-// points, so a step takes derivatives of the net by x and t, and derivatives of those by the
-// weights: gradients of gradients. The form of u keeps u = sin(pi x) at t = 0 and u = 0 at both
-// ends, whatever the net says. The exact solution is exp(-k pi^2 t) sin(pi x).
+// points. So a step computes derivatives of the net with respect to x and t, and derivatives of
+// these with respect to the weights: gradients of gradients. By its form, u is sin(pi x) at t = 0
+// and 0 at both ends, for any net. The exact solution is exp(-k pi^2 t) sin(pi x).
 // Run it in this folder: make && ./heat_pinn
 #include <choir/choir.h>
 
@@ -32,7 +32,7 @@ static choir_tensor *temperature(const struct problem *p, choir_tensor *x, choir
 	return choir_add(choir_sin(choir_scale(x, pi)), choir_multiply(choir_multiply(t, bump), y));
 }
 
-// Uniform numbers from 0 to 1: the normal distribution function of normal numbers.
+// Makes uniform numbers from 0 to 1: the normal distribution function of normal numbers.
 static choir_tensor *uniform(choir_frame *f, uint64_t seed)
 {
 	choir_tensor *z = choir_random_normal(f, CHOIR_F32, CHOIR_SHAPE(POINTS, 1), seed);

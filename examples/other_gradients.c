@@ -35,7 +35,7 @@ typedef struct DLManagedTensorVersioned {
 	DLTensor dl_tensor;
 } DLManagedTensorVersioned;
 
-// --- The other library: computes the gradients of a linear model in one block of memory. ---
+// --- The other library. It computes the gradients of a linear model in one block of memory. ---
 enum { FEATURES = 3 };
 
 typedef struct {
@@ -78,7 +78,7 @@ static void lib_view(lib_block *block, int which, int64_t first, int64_t element
 	t->dl_tensor.shape = block->shape[which];
 }
 
-// Returns the gradients of the sum of n examples' squared errors, divided by all.
+// Returns the gradients of a loss: the sum of n examples' squared errors, divided by `all`.
 static lib_block *lib_gradients(
 		int64_t n, int64_t all, const float *x, const float *y, const float *w, float bias)
 {

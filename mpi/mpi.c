@@ -27,6 +27,14 @@ enum { EAGER = 8000 };
 #else
 enum { EAGER = 0 };
 #endif
+// MPICH's launcher kills a job when a process ends without MPI_Finalize. Before MPICH 4.3 it then
+// often loses the exit status and what the processes have printed (MPICH issue 7057). So after a
+// failure workers wait this long for each other, to finalise together.
+#if defined(MPICH_VERSION)
+static const double LEAVE_AFTER_FAILURE = 1; // seconds
+#else
+static const double LEAVE_AFTER_FAILURE = 0;
+#endif
 
 typedef struct {
 	bool used, receiving;
@@ -44,7 +52,9 @@ typedef struct {
 typedef struct {
 	choir_mpi_argument with;
 	MPI_Comm comm;
-	bool open, own_mpi, failed;
+	bool open, own_mpi;
+	bool failed; // a call of MPI
+	bool aborted; // by this worker
 	int worker, workers, threads;
 	transfer *transfers;
 	size_t transfer_capacity;
@@ -248,25 +258,49 @@ static bool all_have_left(const mpi *m)
 	return true;
 }
 
+static bool has_aborted(const mpi *m)
+{
+	return m->aborted || m->aborted_by != CHOIR_NONE;
+}
+
 // Waits until all workers have said that they leave. They send nothing afterwards.
 static bool leave_together(mpi *m, double seconds)
 {
 	const double begun = m->with.now();
-	send_notes(m, 'l', "");
+	bool told = false;
 	for (;;) {
-		read_notes(m);
-		if (notes_are_sent(m) && all_have_left(m))
+		const bool sent = notes_are_sent(m);
+		if (sent && told && all_have_left(m))
 			return true;
-		if (m->aborted_by != CHOIR_NONE || (seconds >= 0 && m->with.now() - begun > seconds))
+		if (sent && !told)
+			send_notes(m, 'l', "");
+		told = told || sent;
+		read_notes(m);
+		const double limit = has_aborted(m) ? LEAVE_AFTER_FAILURE : seconds;
+		if (limit >= 0 && m->with.now() - begun > limit)
 			return false;
 		m->with.yield();
 	}
 }
 
+static bool has_transfers(const mpi *m)
+{
+	for (size_t i = 0; i < m->transfer_capacity; i++)
+		if (m->transfers[i].used)
+			return true;
+	return false;
+}
+
+static bool may_leave(const mpi *m)
+{
+	return !has_aborted(m) ||
+			(LEAVE_AFTER_FAILURE > 0 && m->own_mpi && !has_transfers(m) && may_call(m));
+}
+
 static void close_mpi(void *self, double seconds)
 {
 	mpi *m = self;
-	bool whole = m->open && !m->failed && m->left != NULL && m->sending != NULL;
+	bool whole = m->open && !m->failed && m->left != NULL && m->sending != NULL && may_leave(m);
 	if (whole)
 		whole = leave_together(m, seconds);
 	// After a failure MPI may still use its memory, which is leaked.
@@ -456,7 +490,7 @@ static void drop(void *self, uint64_t number)
 static void abort_all(void *self, const char *why)
 {
 	mpi *m = self;
-	m->failed = true;
+	m->aborted = true;
 	if (!m->open || m->sending == NULL || !may_call(m)) // the others will time out
 		return;
 	send_notes(m, 'a', why);

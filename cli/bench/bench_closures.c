@@ -1,6 +1,6 @@
-// choir bench closures: steps of a coordinator's job. Each process of the job runs it (choir run
-// --servers). The cases are those of TensorFlow's peer: each closure is a step with a whole batch,
-// which the worker has in memory.
+// choir bench closures: steps of a coordinator's job. Each process of the job runs this command
+// (choir run --servers). The cases are those of the peer program with TensorFlow: each closure is
+// a step with a whole batch, which the worker has in memory.
 #include "bench/bench.h"
 #include "model/model.h"
 #include "report.h"
@@ -34,7 +34,7 @@ static const option options[] = {
 	{ .name = "--case", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.which,
 		.choices = cases, .help = "what a closure does, see above (null)" },
 	{ .name = "--workers", .value = "N", .kind = OPTION_INTEGER, .to = &given.workers, .min = 1,
-		.max = 1024, .help = "wait for so many workers (2)" },
+		.max = 1024, .help = "number of workers to wait for (2)" },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
 		.help = "seconds to measure (5)" },
 };
@@ -43,15 +43,15 @@ static const command self = {
 	.name = "choir bench closures",
 	.operands = "",
 	.about = "Measures closures of a coordinator's job and prints one JSON object.\n\n"
-			 "null: nothing\n"
+			 "null: an empty closure\n"
 			 "mlp128, mlp1024: a step of 784-512-512-10; batch 128 or 1024, SGD 0.01 with\n"
 			 "momentum 0.9\n"
 			 "embed: a step of 26 rows of 262144 of width 64, their mean, dense 256, dense 1;\n"
 			 "batch 512, SGD 0.01\n"
 			 "embed_zipf: the same, mostly with the same few rows\n\n"
-			 "Each process of the job runs it. steps_per_s is the median of seven rounds of all\n"
-			 "workers. rss_mb is the memory of the coordinator and of one worker. staleness is\n"
-			 "the number of changes between a pull and its push.",
+			 "Each process of the job runs this command. steps_per_s is the median of seven\n"
+			 "rounds of all workers. rss_mb is the memory of the coordinator and of one worker.\n"
+			 "staleness is the number of changes between a pull and its push.",
 	.examples = { "choir run -n 4 --servers 1 -- choir bench closures --case mlp128" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,

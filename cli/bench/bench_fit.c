@@ -1,5 +1,5 @@
-// choir bench fit: what choir_fit costs beside a loop by hand. Both train one MLP on the same
-// batches, in turns, and the medians of their rounds are compared.
+// choir bench fit: the time of choir_fit compared with a loop by hand. Both train one MLP on the
+// same batches, in turns, and the medians of their rounds are compared.
 #include "bench/bench.h"
 #include "report.h"
 

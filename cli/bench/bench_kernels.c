@@ -1,6 +1,6 @@
 // choir bench kernels: each operation and the limit of one core. The limit is the longer of two
-// times, measured in the same process: its multiplications and additions as fused multiply-adds,
-// and a copy of its bytes. Functions like exp are not counted.
+// times, measured in the same process: the operation's multiplications and additions as fused
+// multiply-adds, and a copy of its bytes. Functions like exp are not counted.
 #include "bench/bench.h"
 #include "bench/machine.h"
 #include "bench/operations.h"

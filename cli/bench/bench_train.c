@@ -1,6 +1,6 @@
 // choir bench train: fixed models on random data in memory, so that other libraries can be
-// measured on the same work (tools/bench-peers). Groups of three steps are measured, after five to
-// warm up.
+// measured on the same work (tools/bench-peers). Groups of three steps are measured, after five
+// steps of warm-up.
 #include "check_options.h"
 #include "bench/bench.h"
 #include "bench/save.h"

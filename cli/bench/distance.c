@@ -1,6 +1,6 @@
 // Compares a step with its limit, by kind of work. A span's own time belongs to the kind of its
-// operation, and the rest is a kind, too: the rows add up to the step, and their limits to its
-// limit.
+// operation. The rest of the step is a kind, too. So the rows add up to the step, and their limits
+// to the step's limit.
 #include "bench/distance.h"
 
 #include "report.h"

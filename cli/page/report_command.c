@@ -28,7 +28,8 @@ static const command self = {
 	.about = "Writes a page about a training: one HTML file without network and scripts.\n\n"
 			 "RUN is the directory of choir train --run. The page shows curves, the confusion\n"
 			 "matrix, where the time went, who waited for whom, the options, the seed, the\n"
-			 "machine and the hash of the weights. It also shows a training that goes on.",
+			 "machine and the hash of the weights. If the training still runs, the page shows\n"
+			 "the epochs so far.",
 	.examples = { "choir report RUN", "choir report RUN --output page.html" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,

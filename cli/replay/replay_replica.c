@@ -1,7 +1,7 @@
-// choir replay: runs one replica of a training step again. Its bits depend on the weights before
-// the step, the seed, the numbers of step and replica, and its part of the batch. So replay
-// restores the last checkpoint before the step with the recorded options, runs forward on any
-// devices, and then runs that replica alone.
+// choir replay: runs one replica of a training step again. The replica's bits depend on the
+// weights before the step, the seed, the numbers of step and replica, and the replica's part of
+// the batch. So replay restores the last checkpoint before the step with the recorded options,
+// runs forward on any devices, and then runs that replica alone.
 #include "commands.h"
 #include "number.h"
 #include "command_options.h"
@@ -27,7 +27,7 @@ static struct {
 // clang-format off
 static const option options[] = {
 	{ .name = "--checkpoint", .value = "DIR", .kind = OPTION_TEXT, .to = &given.checkpoint,
-		.help = "directory of choir train --checkpoint; replay only reads\nit (required)" },
+		.help = "directory of choir train --checkpoint, which replay only\nreads (required)" },
 	{ .name = "--step", .value = "S", .kind = OPTION_INTEGER, .to = &given.step, .min = 1,
 		.help = "step to run, counted from 1 (required)" },
 	{ .name = "--replica", .value = "K", .kind = OPTION_INTEGER, .to = &given.replica,

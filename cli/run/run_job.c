@@ -28,25 +28,26 @@ static const option options[] = {
 	{ .name = "-n", .alias = "--workers", .value = "W", .kind = OPTION_INTEGER,
 		.to = &given.workers, .min = 1, .max = 4096, .help = "number of workers (1)" },
 	{ .name = "--servers", .value = "P", .kind = OPTION_INTEGER, .to = &given.servers, .min = 1,
-		.max = 16, .help = "parameter servers: of the W processes the first is the\n"
-				"coordinator, the next P are servers (0: no coordinator)" },
+		.max = 16, .help = "number of parameter servers: of the W processes the first\n"
+				"is the coordinator, the next P are servers (no coordinator)" },
 	{ .name = "--hosts", .value = "LIST", .kind = OPTION_TEXT, .to = &given.hosts,
-		.help = "hosts as in a,b:2 or a file of such lines; the number is\n"
-				"how many workers a host may have (this machine)" },
+		.help = "hosts as in a,b:2 (at most 2 workers on b), or a file with\n"
+				"one host per line (this machine)" },
 	{ .name = "--restarts", .value = "K", .kind = OPTION_INTEGER, .to = &given.restarts, .min = 0,
 		.max = 1000000, .help = "start the job again after up to K failures (0)" },
 	{ .name = "--min", .value = "N", .kind = OPTION_INTEGER, .to = &given.min_workers, .min = 1,
-		.max = 4096, .help = "fewest workers of a restart, if hosts are lost (W)" },
+		.max = 4096,
+		.help = "smallest number of workers for a restart after hosts\nwere lost (W)" },
 	{ .name = "--mpi", .value = "MPI", .kind = OPTION_CHOICE, .to = &given.mpi, .choices = mpis,
-		.help = "what connects the workers: openmpi, mpich or none (none\n"
+		.help = "MPI that connects the workers: openmpi, mpich or none (none\n"
 				"for one worker, else the first that is installed)" },
 	{ .name = "--lost-after", .value = "S", .kind = OPTION_NUMBER, .to = &given.lost_after,
 		.help = "seconds without a heartbeat until a worker is lost (5)" },
 	{ .name = "--start-timeout", .value = "S", .kind = OPTION_NUMBER, .to = &given.start_timeout,
 		.help = "seconds until all workers have started (60)" },
 	{ .name = "--stall", .value = "S", .kind = OPTION_NUMBER, .to = &given.stall, .zero = true,
-		.help = "seconds that workers may wait for another one; 0: no\n"
-				"limit but the program's (0)" },
+		.help = "seconds that workers may wait for another worker; 0: only\n"
+				"the program's own limits (0)" },
 	{ .name = "--stop-timeout", .value = "S", .kind = OPTION_NUMBER, .to = &given.stop_timeout,
 		.help = "seconds that workers have to save after a signal (30)" },
 	{ .name = "--launcher", .value = "COMMAND", .kind = OPTION_TEXT, .to = &given.launcher,
@@ -54,17 +55,17 @@ static const option options[] = {
 	{ .name = "--address", .value = "HOST", .kind = OPTION_TEXT, .to = &given.address,
 		.help = "address of this machine for other hosts (its name)" },
 	{ .name = "--events", .value = "FILE", .kind = OPTION_TEXT, .to = &given.events,
-		.help = "write what happens as JSON, one object per line" },
+		.help = "write the job's events as JSON, one object per line" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
 		.help = "print events and the workers' lines as JSON, one object\nper line" },
 	{ .name = "--quiet", .kind = OPTION_FLAG, .to = &given.quiet,
-		.help = "print no lines of launchers and no progress" },
+		.help = "hide the progress and the output of launchers" },
 	{ .name = "--agent", .value = "ADDRESS", .kind = OPTION_TEXT, .to = &given.agent,
 		.help = "run as the agent of one worker (choir run starts agents)" },
 	{ .name = "--attempt", .value = "N", .kind = OPTION_INTEGER, .to = &given.attempt, .min = 1,
-		.max = 1000000, .help = "of an agent: the attempt that it belongs to" },
+		.max = 1000000, .help = "attempt of an agent" },
 	{ .name = "--worker", .value = "I", .kind = OPTION_INTEGER, .to = &given.worker, .min = 0,
-		.max = 4095, .help = "of an agent: its worker (the rank from the launcher)" },
+		.max = 4095, .help = "worker of an agent (the rank from the launcher)" },
 };
 // clang-format on
 static const command self = {
@@ -75,13 +76,12 @@ static const command self = {
 	.about = "Runs a program as several workers and starts them again after failures.\n\n"
 			 "It prints each worker's lines behind its number, and names the worker that failed,\n"
 			 "with its step and its collective. A restarted program continues from its last\n"
-			 "checkpoint, if it saves checkpoints. The job has succeeded when each worker has "
-			 "left\n"
-			 "its cluster in order and exited with status 0. choir status shows a running job.\n"
-			 "SIGTERM and SIGINT ask the workers to save and stop; a second signal kills them.\n\n"
-			 "Exit status: 0 success, 75 stopped by a signal after the workers have saved, 128 + "
-			 "N\n"
-			 "stopped by signal N before, 1 failure, 2 wrong use.",
+			 "checkpoint, if it saves checkpoints. The job has succeeded when each worker has\n"
+			 "left its cluster without a failure and exited with status 0. choir status shows a\n"
+			 "running job. SIGTERM and SIGINT ask the workers to save and stop; a second signal\n"
+			 "kills them.\n\n"
+			 "Exit status: 0 success, 75 stopped by a signal after the workers have saved,\n"
+			 "128 + N stopped by signal N before they have saved, 1 failure, 2 wrong use.",
 	.examples = { "choir run -n 4 --restarts 3 -- choir train --data digits --checkpoint run",
 			"choir run -n 4 --hosts a:2,b:2 --mpi openmpi -- ./program" },
 	.n = sizeof options / sizeof options[0],

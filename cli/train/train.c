@@ -46,12 +46,12 @@ static const option options[] = {
 	{ .name = "--target", .value = "COLUMN", .kind = OPTION_TEXT, .to = &given.target,
 		.recorded = true,
 		.help = "column to learn, if the data have columns; for a regression\n"
-				"also several with commas (label, or the last column)" },
+				"also several columns with commas (label, else the last)" },
 	{ .name = "--task", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.task,
 		.choices = tasks, .recorded = true,
-		.help = "classification, regression or auto, for the target of a CSV\n"
-				"file; auto: a regression if the target's numbers are not all\n"
-				"whole, or if there are several targets (auto)" },
+		.help = "task for the target of a CSV file: classification,\n"
+				"regression, or auto, which is a regression if numbers are\n"
+				"not whole or if there are several targets (auto)" },
 	{ .name = "--bad-rows", .alias = "--wrong-rows", .value = "POLICY", .kind = OPTION_CHOICE,
 		.to = &given.bad_rows, .choices = bad_rows, .recorded = true,
 		.help = "policy for rows that cannot be read (csv:, tfrecord:) or\n"
@@ -60,7 +60,8 @@ static const option options[] = {
 	{ .name = "--missing", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.missing,
 		.choices = missing, .recorded = true,
 		.help = "csv: policy for rows without a value in an input column:\n"
-				"drop, or impute the mean and add an input that says so\n(drop)" },
+				"drop, or impute the mean and add an input that marks\n"
+				"missing values (drop)" },
 	{ .name = "--max-categories", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.max_categories, .min = 1, .max = MAX_INPUTS, .recorded = true,
 		.help = "csv: ignore text columns with more than N different texts\n(64)" },
@@ -77,9 +78,9 @@ static const option options[] = {
 				"(4/5 of the data; text: 9/10 of the windows)" },
 	{ .name = "--model", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.model,
 		.choices = model_kinds, .recorded = true,
-		.help = "mlp, cnn, resnet20, resnet18, mobilenet; gpt or lstm for\n"
-				"text (cnn; images: resnet18; mlp if an example is a list of\n"
-				"numbers)" },
+		.help = "model: mlp, cnn, resnet20, resnet18, mobilenet; gpt or lstm\n"
+				"for text (cnn; images: resnet18; mlp if an example is a\n"
+				"list of numbers)" },
 	{ .name = "--widths", .value = "LIST", .kind = OPTION_TEXT, .to = &given.widths,
 		.recorded = true, .help = "layer widths (mlp: 512,512; cnn: 32,64,128)" },
 	{ .name = "--width", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.width,
@@ -102,8 +103,8 @@ static const option options[] = {
 		.help = "mlp: none, or batch normalization before each activation\n(none)" },
 	{ .name = "--class-weights", .value = "NAME", .kind = OPTION_CHOICE,
 		.to = &given.class_weights, .choices = class_weights, .recorded = true,
-		.help = "none, or balanced: rare classes weigh more in the loss, by\n"
-				"examples / (classes * examples of the class) (none)" },
+		.help = "factor of an example's loss: none, or balanced, which is\n"
+				"examples / (classes * examples of its class) (none)" },
 	{ .name = "--epochs", .value = "E", .kind = OPTION_INTEGER, .to = &given.epochs, .min = 1,
 		.max = INT32_MAX, .recorded = true,
 		.help = "passes over the training examples (5)" },
@@ -112,7 +113,8 @@ static const option options[] = {
 		.help = "global batch size: examples per step over all replicas\n(128; text: 16)" },
 	{ .name = "--optimizer", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.optimizer,
 		.choices = train_optimizers, .recorded = true,
-		.help = "sgd, momentum, adam, adamw, rmsprop, nadam, adagrad,\nlion or lamb (adam)" },
+		.help = "optimizer: sgd, momentum, adam, adamw, rmsprop, nadam,\n"
+				"adagrad, lion or lamb (adam)" },
 	{ .name = "--learning-rate", .alias = "--rate", .value = "X", .kind = OPTION_NUMBER,
 		.to = &given.rate, .recorded = true,
 		.help = "learning rate (1e-3; sgd and momentum: 1e-2)" },
@@ -121,7 +123,7 @@ static const option options[] = {
 		.help = "learning-rate schedule: constant, or cosine decay to 0\n(constant)" },
 	{ .name = "--warmup", .value = "N", .kind = OPTION_INTEGER, .to = &given.warmup,
 		.max = INT32_MAX, .recorded = true,
-		.help = "steps of linear warmup from 0 (0)" },
+		.help = "number of steps of linear warmup from 0 (0)" },
 	{ .name = "--clip", .value = "X", .kind = OPTION_NUMBER, .to = &given.clip, .zero = true,
 		.recorded = true, .help = "maximum global norm of the gradients; 0: no limit (0)" },
 	{ .name = "--nonfinite", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.nonfinite,
@@ -145,7 +147,7 @@ static const option options[] = {
 		.help = "map the names in --init: torch, keras, or a file of lines\n"
 				"TENSOR VARIABLE [AXES], in which * stands for any text" },
 	{ .name = "--freeze", .value = "NAMES", .kind = OPTION_TEXT, .to = &given.freeze,
-		.recorded = true, .help = "do not train the weights that match, as in token/*,*/bias" },
+		.recorded = true, .help = "do not train weights that match, as in token/*,*/bias" },
 	{ .name = "--save", .value = "FILE", .kind = OPTION_TEXT, .to = &given.save,
 		.help = "write the trained weights to a safetensors file" },
 	{ .name = "--checkpoint", .value = "DIR", .kind = OPTION_TEXT, .to = &given.checkpoint,
@@ -162,7 +164,8 @@ static const option options[] = {
 		.help = "policy for a checkpoint that cannot be saved (disk full):\n"
 				"error, or ignore and go on (error)" },
 	{ .name = "--strategy", .value = "NAME", .kind = OPTION_TEXT, .to = &given.strategy,
-		.help = "one_device, mirrored, central_storage or\nparameter_server (mirrored)" },
+		.help = "strategy: one_device, mirrored, central_storage or\n"
+				"parameter_server (mirrored)" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.min = 1, .max = 1 << 16,
 		.help = replicas_help },
@@ -173,7 +176,7 @@ static const option options[] = {
 	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .min = 1,
 		.max = 1 << 10, .own = true, .help = "threads per device (1)" },
 	{ .name = "--workers", .value = "N", .kind = OPTION_INTEGER, .to = &given.workers, .min = 1,
-		.max = 1024, .help = "parameter_server: asynchronous workers (1)" },
+		.max = 1024, .help = "parameter_server: number of asynchronous workers (1)" },
 	{ .name = "--parameter-devices", .value = "LIST", .kind = OPTION_TEXT,
 		.to = &given.parameter_devices,
 		.help = "central_storage, parameter_server: devices that hold the\nvariables (cpu:0)" },
@@ -181,7 +184,7 @@ static const option options[] = {
 		.help = "parameter_server: update variables without locks" },
 	{ .name = "--auto-shard", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.auto_shard,
 		.choices = train_shards, .recorded = true,
-		.help = "what each process under mpirun reads:\n"
+		.help = "policy for the data of each process under mpirun:\n"
 				"data: reads all examples and keeps those of its replicas\n"
 				"off: reads and keeps all examples\n"
 				"file: reads only its own files\n"

@@ -1,7 +1,7 @@
 // Checkpoints every N steps, after each epoch, and after the current step when a signal asks to
-// stop. A training that starts again resumes from the newest one and ends with the same weights.
-// Any worker may get the signal, so all exchange a message after each step; the chief reads and
-// writes.
+// stop. A training that starts again resumes from the newest checkpoint and ends with the same
+// weights. Any worker may get the signal, so all workers exchange a message after each step; the
+// chief reads and writes.
 #include "train/train.h"
 
 #include "terminal_text.h"

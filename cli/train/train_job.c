@@ -1,6 +1,6 @@
 // Training by a coordinator's job: --strategy parameter_server with several processes. A closure
 // is one step with one batch, which the coordinator names by its pass and number. So each batch is
-// used once in a pass, whichever workers die or join, and a resume continues with the next one.
+// used once in a pass, whichever workers die or join, and a resume continues with the next batch.
 #include "train/train.h"
 
 #include "report.h"

@@ -87,7 +87,7 @@ program heat_surrogate
     end if
   end do
 
-  call begin(2) ! the truth, which loses a quarter, then the surrogate from the same start
+  call begin(2) ! first the scheme, then the surrogate from the same start
   do step = 1, rollout
     call advance()
   end do

@@ -1,25 +1,25 @@
 // Checkpoints: a strategy's whole state in a directory. With the same program, data and number of
-// replicas, a restored training gives the bits of one that never stopped, also on other devices,
-// workers and strategies. Otherwise ON_READ components get shares of the aggregate (weights.h).
-// Calls that take a strategy are made in cross-replica context.
+// replicas, a restored training gives the bits of an uninterrupted training, even on other
+// devices, workers and strategies. With another number of replicas, ON_READ components get shares
+// of the aggregate (weights.h). Calls that take a strategy are made in cross-replica context.
 //
-// The directory holds steps, folders ("step-1500") of three files. weights.safetensors has the
-// weights. state.safetensors has all else that the next step depends on: slots, counters and loss
-// scales of optimizers, metrics, positions of distributed datasets, the strategy's step and seed,
-// and each replica's ON_READ components. manifest.json has a CRC-32C of every tensor, the number
-// of the save, and metadata.
+// The directory holds steps: folders ("step-1500") with three files. weights.safetensors has the
+// weights. state.safetensors has everything else that further training depends on: slots, counters
+// and loss scales of optimizers, metrics, positions of distributed datasets, the strategy's step
+// and seed, and each replica's ON_READ components. manifest.json has a CRC-32C of every tensor,
+// the number of the save, and metadata.
 //
 // Security: a step whose folder or file is a link counts as damaged. The directory itself may be a
 // link.
 //
 // Several workers (cluster.h) all make the same calls in the same order, and get the same results.
 // Only the chief uses the directory. If a worker fails in a save or a restore, or the chief's disk
-// exceeds the cluster's timeout, the job ends.
+// takes longer than the cluster's .timeout, the job ends.
 //
-// If workers read different parts of the data (docs/rules.md, section 9), restoring with another
-// number of workers or another policy is CHOIR_INVALID. But datasets that read a queue, or have
-// .checkpoint = CHOIR_OFF (input.h), continue where they are.
-// Threads: the program's, while no run is under way.
+// If workers read different parts of the data (docs/rules.md, section 9), a restore with another
+// number of workers or another policy fails with CHOIR_INVALID. But datasets that read a queue, or
+// have .checkpoint = CHOIR_OFF (input.h), continue where they are.
+// Threads: one at a time, outside of runs.
 #pragma once
 
 #include "weights.h"
@@ -29,51 +29,53 @@ CHOIR_C_BEGIN
 // What a manager keeps.
 typedef struct choir_checkpoint_options {
 	size_t size;
-	int max_to_keep; // last saves that are kept; 0: 5; CHOIR_ALL: all
-	// A key of the metadata with a number: the steps with the largest (best_is_lowest: smallest)
-	// values are kept, too. NULL: none.
+	int max_to_keep; // the number of newest saves to keep; 0: 5; CHOIR_ALL: all
+	// A key of the metadata whose value is a number. The steps with the largest values
+	// (best_is_lowest: the smallest) are also kept. NULL: none.
 	const char *best_metric;
 	int max_best_to_keep; // default: 1
 	bool best_is_lowest;
-	// A save copies the state to memory, and a thread of the lowest priority writes it to the
-	// disk. The next save waits for this thread. The memory stays until the manager is freed.
+	// If true, a save only copies the state to memory, and a thread of the lowest priority writes
+	// the state to the disk. The next save waits for this thread. The memory stays until the
+	// manager is freed.
 	bool asynchronous;
 } choir_checkpoint_options;
 
-// Saves and restores a strategy in one directory. Free it before the strategy.
+// Saves and restores a strategy in one directory. Free the manager before the strategy.
 typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 
-// Locks the directory until the manager is freed or the process ends. Makes the directory if its
-// parent exists. s NULL: the current strategy. Removes half-written files. CHOIR_STATE: another
-// manager has locked the directory. CHOIR_UNSUPPORTED: a newer version of Choir has written there.
-// CHOIR_CORRUPT: ".lock" or a half-written file is a link, or not Choir's.
+// Locks the directory until the manager is freed or the process ends. If only the directory's
+// parent exists, makes the directory. s NULL: the current strategy. Removes half-written files.
+// CHOIR_STATE: another manager has locked the directory. CHOIR_UNSUPPORTED: a newer version of
+// Choir has written there. CHOIR_CORRUPT: ".lock" or a half-written file is a link, or not
+// Choir's.
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 
-// Waits for writes under way. A failure that no call has returned is logged.
+// Waits for writes under way, and frees m. A failure that no call has returned is logged.
 void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 
-// Saves the strategy, with the number of its updates in the step's name, then removes steps that
-// need not be kept. metadata is NULL or lines of "key=value". A restore skips a batch that was
-// received, but not run.
+// Saves the strategy. The step's name has the number of updates. Then removes steps that need not
+// be kept. metadata is NULL or lines of "key=value". If a batch was received but not run before
+// the save, a restore skips this batch.
 //
 // After a failure the earlier steps are unchanged. CHOIR_INVALID: metadata has no number for
-// .best_metric. CHOIR_STATE also: the directory's ".lock" was removed or replaced, and the manager
-// saves nothing more. Otherwise it fails as choir_strategy_save. A failed asynchronous write is
-// returned once, by the next save (which still saves), check or wait.
+// .best_metric. CHOIR_STATE also: the directory's ".lock" was removed or replaced; then the
+// manager saves nothing more. Otherwise it fails as choir_strategy_save. The failure of an
+// asynchronous write is returned once, by the next save (which still saves), check or wait.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
 		choir_checkpoint_manager *m, const char *metadata);
 
-// Returns, on the chief, a known failure of an asynchronous write, without waiting. Call it after
-// each step: it also prepares the memory of the first asynchronous save.
+// On the chief, returns a known failure of an asynchronous write, without waiting. Call it after
+// each training step: it also prepares the memory of the first asynchronous save.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 
 // Waits until all saves are on the disk.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m);
 
-// Restores the last complete save. Damaged ones are skipped and logged. CHOIR_NOT_FOUND: no save
+// Restores the last complete save. Damaged saves are skipped and logged. CHOIR_NOT_FOUND: no save
 // is complete. CHOIR_INVALID: another program made the save; nothing was changed. CHOIR_IO: the
-// system refused to read a save, which is not skipped.
+// system refused to read a save; this save is not skipped.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
 
 // Restores the step of this number. CHOIR_CORRUPT: it is damaged. Otherwise it fails as
@@ -81,7 +83,7 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_chec
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
 		choir_checkpoint_manager *m, int64_t step);
 
-// The folder last written or restored, or NULL, until the next call with m. Any context.
+// The folder last written or restored, or NULL. Valid until the next call with m. Any context.
 const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 
 // Restores the step in the folder path without a manager, also while a job saves to the same
@@ -104,7 +106,7 @@ typedef struct {
 choir_checkpoint_list *choir_checkpoint_list_new(const char *directory);
 void choir_checkpoint_list_free(choir_checkpoint_list *l);
 
-// The number of steps, with damaged and half-written ones. They are in the order of their saves.
+// The number of steps, with damaged and half-written steps. They are in the order of their saves.
 size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l);
 
 // The i-th step's number (or CHOIR_NONE), its folder, and its training's replicas (0: damaged).
@@ -120,8 +122,8 @@ const char *choir_checkpoint_list_metadata(
 // the next check. CHOIR_CORRUPT: damaged or half-written. CHOIR_NOT_FOUND: a file is missing.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
 
-// The tensors of the step that was last checked successfully. The k-th is valid until the next
-// call.
+// The tensors of the step that was last checked successfully. The k-th tensor is valid until the
+// next call.
 size_t choir_checkpoint_list_tensors(const choir_checkpoint_list *l);
 const choir_checkpoint_tensor *choir_checkpoint_list_tensor(choir_checkpoint_list *l, size_t k);
 

@@ -1,16 +1,17 @@
 // The coordinator: one process schedules closures on workers, and parameter servers (ps) keep the
 // variables (TensorFlow's ClusterCoordinator and ParameterServerStrategy). Workers may join and
-// leave at any time. All processes run the same program with the same table of functions, since
-// closures go by name. The task of a process says whether it is coordinator, worker or server.
+// leave at any time. All processes run the same program with the same table of functions, because
+// closures are sent by name. The task of a process says whether it is coordinator, worker or
+// server.
 //
-// In each process .build makes the same variables and optimizers. The servers keep the values:
-// variables and shards are numbered together from 0, without ON_READ variables, and number i is on
+// In each process .build makes the same variables and optimizers. The servers keep the values.
+// Variables (without ON_READ variables) and shards are numbered together from 0; number i is on
 // server i modulo the number of servers. At the start of each run a worker gets the servers'
-// values of the variables that it has read before; it gets others when it first reads them. For
-// variables that are only read by rows, as in an embedding, only these rows and their gradients
-// are sent. A closure's gradients, assign, assign_add and assign_sub are applied exactly once,
-// also if it runs again after the loss of a worker. Everything else may happen several times.
-// ON_READ variables stay in each worker. Each process has memory for all variables.
+// values of the variables that it has read before. It gets other variables when it first reads
+// them. If a variable is only read by rows, as in an embedding, only these rows and their
+// gradients are sent. A closure's gradients, assign, assign_add and assign_sub are applied exactly
+// once, even if the closure runs again after the loss of a worker. Its other effects may happen
+// several times. ON_READ variables stay in each worker. Each process has memory for all variables.
 //
 // Errors: a process with another key, program or table cannot join; its error says what differs.
 // If a server is lost, the job ends: all calls fail with CHOIR_PEER_LOST and its name.
@@ -28,11 +29,11 @@ typedef struct choir_task choir_task; // TensorFlow's ClusterResolver
 // The task of this process in the job.
 typedef struct {
 	size_t size;
-	// "coordinator", "worker" or "ps". NULL: this field and the next ones, up to .servers, come
-	// from the environment. TF_CONFIG with ps tasks: its chief is the coordinator. Or
-	// CHOIR_TASK="SERVERS@ADDRESS": process 0 is the coordinator, the next SERVERS processes are
-	// servers, and the others are workers. The number of the process is CHOIR_WORKER, or the
-	// launcher's. A server tells the others that it is at CHOIR_HOST. Default: the host's name.
+	// "coordinator", "worker" or "ps". NULL: this field and the next fields, up to .servers, come
+	// from the environment. In a TF_CONFIG with ps tasks, the chief is the coordinator. With
+	// CHOIR_TASK="SERVERS@ADDRESS", process 0 is the coordinator, the next SERVERS processes are
+	// servers, and the others are workers. The number of the process is CHOIR_WORKER, or that of
+	// the launcher. CHOIR_HOST is the address of a server for the others (default: its host name).
 	const char *type;
 	int index; // of this ps, from 0
 	// Where the coordinator listens: "unix:/run/job/socket", "127.0.0.1:7000" or "host:7000".
@@ -42,12 +43,12 @@ typedef struct {
 	// A file with the job's key (choir_task_make_key), which TCP needs. NULL: $CHOIR_KEY_FILE, if
 	// set, else the key that choir run has made for a job on several hosts.
 	const char *key_file;
-	// On: TCP is not encrypted; both ends still prove the key. Unix sockets and loopback never
-	// are. Default: off.
+	// On: TCP is not encrypted; both ends still prove the key. Unix sockets and loopback are never
+	// encrypted. Default: off.
 	choir_toggle plain;
 	double start_timeout; // seconds to wait for other processes; 0: 60
 	double heartbeat; // seconds between heartbeats; 0: 0.5
-	double lost_after; // seconds of silence, then a process is lost; 0: 5
+	double lost_after; // seconds of silence after which a process is lost; 0: 5
 } choir_task_options;
 
 // Makes a task. CHOIR_NOT_FOUND: no type in o or the environment; no key file; no libchoir-net.
@@ -72,17 +73,18 @@ choir_values *choir_closure_args(choir_closure *c);
 // thread's last failure.
 CHOIR_MUST_CHECK choir_status choir_closure_return(
 		choir_closure *c, const char *name, choir_tensor *value);
-// The worker's dataset (TensorFlow's create_per_worker_dataset). The table's function makes it
-// when a closure first asks. The worker owns it. A worker that joins again reads it from the
+// The worker's dataset (TensorFlow's create_per_worker_dataset). The function called name makes it
+// when a closure first asks. The worker owns the dataset. A worker that joins again reads from the
 // start. NULL with CHOIR_NOT_FOUND: no such function.
 choir_distributed_dataset *choir_closure_dataset(choir_closure *c, const char *name);
 // The worker's own values (TensorFlow's per-worker values): the results of the closure function
-// called name, made when a closure first asks. The worker owns the set until its job ends;
-// closures may change its leaves. NULL: the function failed, or, with CHOIR_NOT_FOUND, does not
-// exist.
+// called name, which runs when a closure first asks. The worker owns the set until its job ends.
+// Closures may change the set's leaves. NULL: the function failed. CHOIR_NOT_FOUND: no such
+// function.
 choir_values *choir_closure_values(choir_closure *c, const char *name);
 int choir_closure_worker(const choir_closure *c);
-int choir_closure_attempt(const choir_closure *c); // 1, and 1 more for each lost worker
+// 1, plus 1 for each worker lost while it had the closure
+int choir_closure_attempt(const choir_closure *c);
 
 // A function of the table: .fn of a closure, or .dataset.
 typedef struct {
@@ -102,18 +104,18 @@ typedef struct {
 	void *user; // of build and the functions of this process
 	// Must be equal in all processes. NULL: the content of the program's file.
 	const char *program;
-	int queue; // waiting closures at most; then schedule blocks; 0: 262144
-	// Closures that a worker holds besides the running one. 0 means 1; while closures take less
-	// than half a millisecond, Choir uses more. CHOIR_ZERO: none.
+	int queue; // the largest number of waiting closures; beyond it schedule blocks; 0: 262144
+	// The number of closures that wait on a worker while another closure runs. 0 means 1; while
+	// closures take less than half a millisecond, Choir uses more. CHOIR_ZERO: none.
 	int window;
 	int attempts; // a closure fails after it has lost this number of workers; 0: 8
 } choir_coordinator_options;
 
-// Serves as the worker or ps of the task, until the coordinator is freed. options of the process's
-// parameter server strategy: .workers 0 or 1; the seed, .replicas and shards as in the
-// coordinator. CHOIR_PEER_LOST: the coordinator is lost, or has given this process up; a worker
-// may serve again. CHOIR_STATE: the program, the variables of .build or the table differ.
-// CHOIR_TIMEOUT: no coordinator within .start_timeout.
+// Serves as the worker or ps of the task, until the coordinator is freed. options are those of the
+// process's parameter server strategy: .workers is 0 or 1; the seed, .replicas and shards are as
+// in the coordinator. CHOIR_PEER_LOST: the coordinator is lost, or has given this process up. Then
+// a worker may call choir_task_serve again. CHOIR_STATE: the program, the variables of .build or
+// the table differ. CHOIR_TIMEOUT: no coordinator within .start_timeout.
 CHOIR_MUST_CHECK choir_status choir_task_serve(
 		choir_task *t, const choir_strategy_options *options, const choir_coordinator_options *o);
 
@@ -135,14 +137,14 @@ void choir_coordinator_free(choir_coordinator *c);
 
 // Schedules a call of a function on any worker. Blocks only while the queue is full. args: plain
 // tensors, which are copied, or NULL. Sets *value to a handle of the result; value may be NULL. If
-// an earlier closure has failed, returns that failure once; all waiting closures and this one are
-// then CHOIR_CANCELLED. CHOIR_NOT_FOUND: no such function.
+// an earlier closure has failed, returns that failure once. Then all waiting closures and this
+// closure fail with CHOIR_CANCELLED. CHOIR_NOT_FOUND: no such function.
 CHOIR_MUST_CHECK choir_status choir_coordinator_schedule(
 		choir_coordinator *c, const char *name, choir_values *args, choir_remote_value **value);
-// Waits until all closures have ended. Returns a closure's failure as schedule does.
-// CHOIR_TIMEOUT: no worker for .start_timeout.
+// Waits until all closures have ended. Returns a closure's failure as choir_coordinator_schedule
+// does. CHOIR_TIMEOUT: there is no worker for .start_timeout.
 CHOIR_MUST_CHECK choir_status choir_coordinator_join(choir_coordinator *c);
-// Like join, but does not wait. Sets *done to whether all closures have ended.
+// Like choir_coordinator_join, but does not wait. Sets *done to whether all closures have ended.
 CHOIR_MUST_CHECK choir_status choir_coordinator_done(choir_coordinator *c, bool *done);
 // Waits for a closure's result or failure. value owns *result, which remains valid after its
 // worker is lost. CHOIR_CANCELLED: another closure failed first; schedule it again.
@@ -150,13 +152,13 @@ CHOIR_MUST_CHECK choir_status choir_coordinator_fetch(
 		choir_coordinator *c, choir_remote_value *value, choir_values **result);
 // Calls a function once on each present worker, waits, and sets sets[0] to sets[*n - 1] to the
 // results, ordered by worker (TensorFlow's read_all of per-worker variables). The caller frees the
-// sets. A worker that is lost meanwhile has none. A failure is returned here only. CHOIR_INVALID:
-// there are more than capacity workers.
+// sets. A worker that is lost meanwhile has no set. Only this call returns a failure of the
+// function. CHOIR_INVALID: there are more than capacity workers.
 CHOIR_MUST_CHECK choir_status choir_coordinator_read_all(
 		choir_coordinator *c, const char *name, int capacity, choir_values *sets[], int *n);
 void choir_remote_value_free(choir_remote_value *v); // free it before its coordinator
-// The number of changes that a server made between a worker's last pull and its push, over all
-// finished closures; 0 before any.
+// The mean and the largest number of changes that a server made between a worker's last pull and
+// its push, over all finished closures; 0 before the first.
 void choir_coordinator_staleness(const choir_coordinator *c, double *mean, int64_t *max);
 int choir_coordinator_workers(const choir_coordinator *c); // at present
 

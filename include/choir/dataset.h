@@ -1,13 +1,13 @@
-// Datasets are streams of elements on the host, and their transforms (source.h has the sources).
+// A dataset is a stream of elements on the host. This header has transforms, source.h has sources.
 // An element has one component for each named column. Before choir_dataset_batch an element is one
-// example, after it a batch. Making a chain reads only headers of files, unless a comment says
+// example, after it a batch. A constructor reads only headers of files, unless its comment says
 // otherwise.
 //
-// Ownership: a transform takes ownership of its source, also after a failure, so freeing the last
-// dataset frees the chain. A transform of NULL returns NULL and keeps the first failure, so one
+// Ownership: a transform takes ownership of its input dataset, even if it fails, so free only the
+// last dataset of a chain. A transform of NULL returns NULL and keeps the first failure, so one
 // check is enough. A chain has at most 2000 stages.
 // Errors: the call that asks for an element returns failures of reading. The pass stays failed
-// until the dataset is rewound. CHOIR_NOT_FOUND: a column that does not exist.
+// until the dataset is rewound. CHOIR_NOT_FOUND: no such column.
 // Threads: one thread at a time may use a chain.
 #pragma once
 
@@ -31,14 +31,14 @@ choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b);
 // Gives the elements of a, then those of b. Both have the same columns, and both have single
 // examples or both have batches.
 choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
-// Converts a column to f32, multiplied by scale: computed in f32 from u8, bool and f32, and in f64
-// from i32, i64 and f64. CHOIR_UNSUPPORTED: another dtype.
+// Converts a column to f32 and multiplies by scale: in f32 for u8, bool and f32, in f64 for i32,
+// i64 and f64. CHOIR_UNSUPPORTED: another dtype.
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
 // Computes the mean and the population standard deviation of each of the n numbers of an f32
 // column's examples. n is the number of elements of an example, or the size of its last axis. In
 // the second case mean[i] is taken over all positions, as for channel i of images. NaN is left
-// out; if all values are NaN, both are 0. Reads d to its end and rewinds it, so d is finite and
-// not empty.
+// out; if all values are NaN, mean[i] and deviation[i] are 0. Reads d, which is finite and not
+// empty, to its end and rewinds it.
 CHOIR_MUST_CHECK choir_status choir_dataset_moments(
 		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[]);
 // Number i of an f32 column, counted as in choir_dataset_moments, becomes (number - mean[i]) /
@@ -49,7 +49,7 @@ choir_dataset *choir_dataset_standardize(choir_dataset *d, const char *column, s
 // choir_dataset_moments.
 choir_dataset *choir_dataset_fill_nan(
 		choir_dataset *d, const char *column, size_t n, const float value[]);
-// [28, 28] becomes [784], and a scalar [1].
+// Flattens a column: [28, 28] becomes [784], and a scalar becomes [1].
 choir_dataset *choir_dataset_flatten(choir_dataset *d, const char *column);
 
 // Random crops and mirroring.
@@ -62,8 +62,8 @@ typedef struct {
 } choir_augment_options;
 // Crops and mirrors images, [height, width] or [height, width, channels] of any dtype. The crop
 // and the flip depend only on the seed, the pass and the example's position in d. Place this stage
-// before batch and after a shuffle, which needs no buffer if the source has random access. The
-// crop fits into the padded image.
+// before batch and after a shuffle: there the shuffle needs no buffer if the source has random
+// access. The crop fits into the padded image.
 choir_dataset *choir_dataset_augment_images(
 		choir_dataset *d, const char *column, const choir_augment_options *o);
 
@@ -85,7 +85,7 @@ typedef struct {
 CHOIR_MUST_CHECK choir_status choir_component_resize(
 		choir_component *entry, const choir_shape *shape);
 
-// Computes out from in. A failure fails the element.
+// Computes out from in. If it fails, the element fails.
 typedef choir_status choir_map_fn(const choir_component in[], choir_component out[], void *user);
 typedef struct {
 	size_t size;
@@ -96,7 +96,7 @@ typedef struct {
 	int threads; // threads that call fn, including the reading thread; 0 means 1
 } choir_map_options;
 // Applies fn to each element, in the same order for any number of threads. fn may be called for
-// elements that are never read. It cannot change the size of a batch.
+// elements that are never read. fn cannot change the size of a batch.
 choir_dataset *choir_dataset_map(
 		choir_dataset *d, const choir_map_options *o, choir_map_fn *fn, void *user);
 // Keeps the elements for which fn returns true.
@@ -115,9 +115,9 @@ typedef struct {
 	bool read_ahead; // each open dataset reads ahead on its own thread
 	bool files; // elements are file names that fn opens; sharding by file shards the names
 } choir_interleave_options;
-// Calls fn for elements of d, and interleaves the examples of the datasets that it makes. When one
-// ends, a new one replaces it at its next turn. A shuffle inside these datasets takes its order
-// from the number of d's pass.
+// Calls fn for elements of d, and interleaves the examples of the datasets that fn makes. When a
+// dataset ends, a new one takes its next turn. The order of a shuffle inside these datasets
+// depends on the number of d's pass.
 choir_dataset *choir_dataset_interleave(
 		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
 // Reads one dataset after another, without cycle_length and block_length.
@@ -135,14 +135,14 @@ choir_dataset *choir_dataset_cache(choir_dataset *d, const char *path);
 //
 // Counts and indices are in elements.
 
-// Gives only the first elements of d, 0 or more.
+// Keeps the first elements of d, 0 or more.
 choir_dataset *choir_dataset_take(choir_dataset *d, int64_t elements);
-// Gives the elements of d after the first ones.
+// Leaves out the first elements of d.
 choir_dataset *choir_dataset_skip(choir_dataset *d, int64_t elements);
 // Keeps elements index, index + count, index + 2 count, ... CHOIR_INVALID: d has fewer than count
-// elements, but is not empty. If their number is unknown, the first read fails. If count and index
-// are both CHOIR_SHARD_HINT, a distribution with the policy HINT (input.h) sets them to the number
-// of workers and this worker's index; else all elements are kept.
+// elements, but is not empty. If the number of elements is unknown, the first read fails instead.
+// If both are CHOIR_SHARD_HINT, the policy HINT (input.h) sets them to the number of workers and
+// this worker's index. Without this policy, all elements are kept.
 enum { CHOIR_SHARD_HINT = -3 };
 choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t index);
 // Shuffles d, in another order in each pass. buffer is the number of elements in a buffer: each
@@ -170,6 +170,7 @@ typedef struct {
 // Pads examples to one shape.
 choir_dataset *choir_dataset_padded_batch(
 		choir_dataset *d, int64_t size, const choir_padded_batch_options *o);
+// Splits batches into examples.
 choir_dataset *choir_dataset_unbatch(choir_dataset *d);
 typedef struct {
 	size_t size;

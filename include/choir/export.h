@@ -1,5 +1,5 @@
 // C linkage and visibility, results that must be checked, and options. An options struct begins
-// with its size, so a program built with an older header works with a newer library; a field that
+// with its size, so a program built with an older header works with a newer library. A field that
 // is 0 takes its default. All headers compile as C11 and as C++17, with gcc and clang.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Around a header's declarations: C linkage, exported from the library.
+// For a header's declarations: C linkage, exported from the library.
 #ifdef __cplusplus
 #define CHOIR_C_BEGIN \
 	_Pragma("GCC visibility push(default)") extern "C" \
@@ -22,14 +22,14 @@
 
 // A caller that ignores the result gets a warning.
 #define CHOIR_MUST_CHECK __attribute__((warn_unused_result))
-// Argument fmt is a printf format for the arguments from arg on; arg 0: in a va_list.
+// Argument fmt is a printf format for the arguments from arg on. arg 0: these are in a va_list.
 #define CHOIR_PRINTF(fmt, arg) __attribute__((format(printf, fmt, arg)))
 
 // The version of all tables of choir/extend.h. Another version is CHOIR_INVALID.
 #define CHOIR_TABLE_VERSION 1
 
-// Values of options in which 0 means the default. A field accepts only those that its comment
-// names.
+// Special values of options in which 0 means the default. A field accepts only special values that
+// its comment names.
 enum {
 	CHOIR_ZERO = -1, // the number 0
 	CHOIR_FOREVER = -1, // no time limit; endless repetition
@@ -39,15 +39,15 @@ enum {
 	CHOIR_NONE = -1 // no such index, id or dtype; the result of a function that failed
 };
 
-// The field's comment has the default.
+// On or off. The field's comment has the default.
 typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 
 // CHOIR_OPTIONS(choir_strategy_options, .replicas = 4, .seed = 7) is a pointer to const options
 // with their size set and all other fields 0. The macro takes 1 to 32 fields.
 //
 // Lifetime: in C until the end of the enclosing block, in C++ of the full expression. So in C++
-// write it inside the call that takes it, and do not nest one in another, since the inner ends
-// first. For a longer life, declare a variable and set its size:
+// write CHOIR_OPTIONS inside the call that takes it. Do not nest it in another CHOIR_OPTIONS,
+// because the inner one ends first. For a longer life, declare a variable and set its size:
 //     choir_schedule drops = { .size = sizeof(drops), .kind = CHOIR_SCHEDULE_STEP, .steps = 100 };
 #ifndef __cplusplus
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })

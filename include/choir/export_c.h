@@ -11,8 +11,8 @@ typedef struct {
 	const char *name; // prefix of all names in the file, a C identifier; NULL: "model"
 	// The file's first comment; NULL: none. Backslashes and all but printable ASCII become '?'.
 	const char *about;
-	// An f32 input is multiplied by scale (0: 1), then standardized by mean and deviation
-	// (choir_dataset_standardize), unless both are NULL.
+	// An f32 input is multiplied by scale (0: 1). Then, unless mean and deviation are NULL, it is
+	// standardized (choir_dataset_standardize).
 	double scale;
 	const float *mean, *deviation;
 } choir_export_options;
@@ -22,10 +22,9 @@ typedef struct {
 // the bits of Choir's plain C kernels.
 //
 // input is the shape of one example, without the dimension n. dtype is f32. If the first layer is
-// an embedding, input is [positions] and dtype u8 or i32; a call of the exported function may then
-// have fewer positions, and the result is that of the last one. path gets the complete file or
-// stays as it was. Call this in cross-replica context. Threads: the program's, while no run is
-// under way.
+// an embedding, input is [positions], and dtype is u8 or i32. Then a call of the exported function
+// may have fewer positions, and gives the result of the last position. After a failure the file
+// path is unchanged. Call this in cross-replica context. Threads: one at a time, outside of runs.
 //
 // CHOIR_UNSUPPORTED: a layer that cannot be exported; a size that does not fit an int.
 // CHOIR_STATE: a variable is undefined.

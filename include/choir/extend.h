@@ -4,10 +4,10 @@
 // and version is CHOIR_TABLE_VERSION. Registering copies the table, but not its name, which must
 // be valid until the program ends. CHOIR_INVALID: an invalid size or version; a name that is
 // missing or already registered; more than 16 tables of a type (devices: CHOIR_UNSUPPORTED).
-// Threads: one thread at a time registers tables, each before its first use. Choir allocates self
-// (self_size bytes, zeroed). A slot is a function of the table; each header says what a NULL slot
-// means. A slot that fails records a text by choir_fail. Choir calls slots marked (any) from any
-// thread, several at once, and close once, also after a failed open.
+// Threads: one thread at a time registers tables, each table before its first use. Choir allocates
+// self (self_size bytes, zeroed). A slot is a function of the table; each header says what a NULL
+// slot means. A slot that fails calls choir_fail. Choir calls slots marked (any) from any thread,
+// several threads at once. Choir calls close once, even after a failed open.
 #pragma once
 
 #include "extend/cross_device_ops_table.h"

@@ -6,7 +6,7 @@
 // loss, the optimizer and the metrics. Several workers (cluster.h) all make the same calls with
 // the same options and callbacks.
 //
-// Threads: the program's, in cross-replica context, outside of runs.
+// Threads: one at a time, in cross-replica context, outside of runs.
 #pragma once
 
 #include "checkpoint.h"
@@ -21,7 +21,7 @@ typedef struct choir_model choir_model;
 
 // Makes the results of a replica's examples (choir_replica_arg), in r's frame.
 typedef choir_tensor *choir_forward_fn(choir_replica *r, void *user);
-// A loss of nn.h: one number per example, or more axes, which are averaged.
+// A loss of nn.h: one number per example. More axes are averaged.
 typedef choir_tensor *choir_loss_fn(choir_tensor *labels, choir_tensor *results);
 
 // The parts of a model.
@@ -31,12 +31,11 @@ typedef struct {
 	choir_layer *layer; // is applied to the column .input
 	choir_forward_fn *forward; // in place of .layer
 	void *user; // of forward
-	// Columns of the dataset. NULL: the first, the second, no weights.
+	// Columns of the dataset. NULL: the first column, the second column, no weights.
 	const char *input, *labels, *sample_weights;
 	choir_loss_fn *loss; // NULL: only choir_predict works
 	choir_optimizer *optimizer; // NULL: choir_fit does not work
-	// Metrics of labels and results, all kinds but MEAN, which choir_fit also counts. Each belongs
-	// to one model.
+	// Metrics of labels and results, of all kinds but MEAN. Each belongs to one model.
 	choir_metric *const *metrics;
 	size_t n_metrics;
 	// A factor of the loss for each class, if labels are classes. Copied.
@@ -47,17 +46,17 @@ typedef struct {
 	choir_layer *regularized;
 } choir_model_options;
 
-// Makes a model in the current strategy. The loss of a step is, as in Keras, the sum of each
+// Makes a model in the current strategy. As in Keras, the loss of a step is the sum of each
 // example's loss times its sample weight and its class weight, divided by the global batch. A
-// checkpoint of the strategy (checkpoint.h) keeps how far choir_fit has come. CHOIR_INVALID: not
-// one of layer and forward; a name in use. CHOIR_STATE: in a replica.
+// checkpoint of the strategy (checkpoint.h) keeps the progress of choir_fit. CHOIR_INVALID: both
+// or none of layer and forward; a name in use. CHOIR_STATE: in a replica.
 choir_model *choir_model_new(const choir_model_options *o);
 
 // Logs: named numbers. choir_fit sets "loss", "learning_rate", and a log with each metric's name.
-// A validation sets "val_loss", and each metric's log after "val_".
+// A validation sets "val_loss", and "val_NAME" for each metric.
 
-// The newest value of a log, or NAN. In a callback of a batch, "loss" and metrics are the epoch's
-// so far; reading one waits for its devices, and all workers read it.
+// The newest value of a log, or NAN. In a callback of a batch, "loss" and metrics are those of the
+// epoch so far. Such a call waits for the devices, and all workers must make it.
 double choir_model_log(choir_model *m, const char *name);
 size_t choir_model_logs(const choir_model *m);
 const char *choir_model_log_name(const choir_model *m, size_t i);
@@ -68,9 +67,9 @@ double choir_model_history(const choir_model *m, const char *name, int64_t epoch
 // The best epoch of early stopping so far; 0: none.
 int64_t choir_model_best_epoch(const choir_model *m);
 
-// Stops choir_fit after the current step, in a callback of an epoch's end after that epoch. An
-// incomplete epoch adds nothing to the history. A call on one worker stops all workers: after a
-// step if there are callbacks of batches, else at the epoch's end. Threads: any.
+// Stops choir_fit after the current step; in epoch_end, after this epoch. An incomplete epoch adds
+// nothing to the history. A call on one worker stops all workers: after a step if there are
+// callbacks of batches, else at the epoch's end. Threads: any.
 void choir_model_stop(choir_model *m);
 
 // Where a training is.
@@ -82,14 +81,14 @@ typedef struct {
 	int64_t step; // batches since the training began
 } choir_fit_event;
 
-// A failure ends choir_fit with its status; with several workers it ends the job.
+// A failed callback ends choir_fit with its status; with several workers it ends the job.
 typedef choir_status choir_callback_fn(const choir_fit_event *e, void *user);
 
-// Called in the order of the array; each may be NULL.
+// Callbacks are called in the order of the array. Each may be NULL.
 typedef struct {
 	size_t size;
 	choir_callback_fn *train_begin, *train_end;
-	choir_callback_fn *epoch_begin, *epoch_end; // the end comes after the validation
+	choir_callback_fn *epoch_begin, *epoch_end; // epoch_end is after the validation
 	choir_callback_fn *batch_begin, *batch_end;
 	void *user;
 } choir_callback;
@@ -99,7 +98,7 @@ typedef enum { CHOIR_MONITOR_AUTO = 0, CHOIR_MONITOR_MIN, CHOIR_MONITOR_MAX } ch
 
 // Keras' ReduceLROnPlateau: after .patience epochs in a row that do not improve a log by more than
 // .min_delta, choir_fit multiplies the learning rate by .factor, down to .min_learning_rate, and
-// counts anew. A checkpoint keeps the count.
+// counts again from 0. A checkpoint keeps the count.
 typedef struct {
 	size_t size;
 	const char *log; // NULL: "val_loss"
@@ -127,20 +126,20 @@ typedef struct {
 // Options of choir_fit.
 typedef struct {
 	size_t size;
-	int64_t epochs; // of the whole training, with those before a checkpoint; 0: 1
-	// Batches in an epoch. The next epoch continues in the data, and from the start when they end.
-	// 0: one pass over the data.
+	int64_t epochs; // of the whole training, also those before a checkpoint; 0: 1
+	// Batches in an epoch. The next epoch continues where this one ended in the data, and at their
+	// end from the start. 0: one pass over the data.
 	int64_t steps_per_epoch;
 	choir_distributed_dataset *validation; // evaluated after an epoch; NULL: none
 	int64_t validation_every; // epochs; 0: 1
 	const choir_callback *callbacks;
 	size_t n_callbacks;
 	const choir_early_stopping *early_stopping; // NULL: none
-	// Saves after each epoch, with "epoch=", "step=" and every log as "NAME=VALUE" in the
+	// Saves are made after each epoch, with "epoch=", "step=" and every log as "NAME=VALUE" in the
 	// metadata, for the manager's .best_metric. Before the first epoch, the last save is restored
 	// if there is one (.resume). NULL: nothing is saved.
 	choir_checkpoint_manager *checkpoints;
-	int64_t checkpoint_every; // also after this number of steps; 0: only after epochs
+	int64_t checkpoint_every; // saves also after this number of steps; 0: only after epochs
 	choir_toggle resume; // default: on
 	const char *metadata; // more lines "key=value" for saves, or NULL
 	// Steps between records of "train/loss" and "train/learning_rate" for TensorBoard, if a trace
@@ -149,7 +148,7 @@ typedef struct {
 	const choir_reduce_on_plateau *reduce_on_plateau; // NULL: no reductions
 	// On: validations and the best weights of early stopping use the optimizer's averages
 	// (ema_momentum). Unless it restores the best weights, choir_fit ends with the averages in
-	// place (choir_optimizer_swap_averages); the next one swaps them back. Default: off.
+	// place (choir_optimizer_swap_averages); the next choir_fit swaps them back. Default: off.
 	choir_toggle use_averages;
 } choir_fit_options;
 
@@ -168,8 +167,8 @@ CHOIR_MUST_CHECK choir_status choir_fit(
 CHOIR_MUST_CHECK choir_status choir_evaluate(choir_model *m, choir_distributed_dataset *data);
 
 // Gets the results of some examples, [rows, ..], in the order of the data; first is the index of
-// the first example. The results are in a frame on the strategy's first device, which is freed
-// when fn returns.
+// the first example. The frame of results is on the strategy's first device, and is freed when the
+// function returns.
 typedef choir_status choir_results_fn(choir_tensor *results, int64_t first, void *user);
 // Calls fn for the results of each batch of one pass, then rewinds data. Each worker gets the
 // results of all workers.

@@ -4,9 +4,9 @@
 // the end fills the first replicas first (docs/rules.md, section 9). A replica without examples
 // gets tensors of 0 rows. A batch has at least one example.
 //
-// Workers that train in step (choir_multi_worker_mirrored_strategy_new) all make the same calls of
-// this header. Each gets the rows of its own replicas, and takes part without examples after its
-// data have ended, until those of all have. If one fails, the others fail with CHOIR_CANCELLED.
+// The workers of choir_multi_worker_mirrored_strategy_new all make the same calls of this header.
+// Each worker gets the rows of its own replicas. After its data have ended, it takes part without
+// examples until the data of all workers have ended.
 //
 // Threads: one thread of the program at a time.
 #pragma once
@@ -45,10 +45,10 @@ typedef struct choir_input_options {
 	choir_auto_shard auto_shard;
 	// For programs that connect workers themselves: the number of workers, and this worker's
 	// index. Each worker has as many replicas as the strategy, and its data end independently.
-	// Both 0: the strategy's.
+	// Both 0: those of the strategy.
 	int workers, worker;
 	// Each replica takes a whole batch of the dataset. Under DATA, batch i of a step goes to
-	// replica i of the job, else a worker's batches to its replicas, in order.
+	// replica i of the job. Otherwise a worker's batches go to its replicas in order.
 	bool per_replica_batches;
 	// TO_HOST: tensors stay on the host until a run needs them.
 	choir_fetch fetch;
@@ -58,11 +58,11 @@ typedef struct choir_input_options {
 	// .read_ahead_steps is set, or if the dataset reads files, does not end with a prefetch, and
 	// calls no function of the program.
 	choir_toggle read_ahead;
-	int read_ahead_steps; // 0: what fits in 1 MiB, from one to eight
+	int read_ahead_steps; // 0: as many as fit in 1 MiB, from one to eight
 	// Reading ahead starts at once, unless the dataset calls a function of the program.
 	bool start_reading_now;
-	// Whether checkpoints keep the dataset's position, on all workers alike. Default: on. OFF: a
-	// restore does not move the dataset.
+	// Whether checkpoints keep the dataset's position. All workers need the same value. Default:
+	// on. OFF: a restore does not move the dataset.
 	choir_toggle checkpoint;
 } choir_input_options;
 
@@ -80,23 +80,23 @@ choir_distributed_dataset *choir_strategy_distribute_dataset(
 
 // Compares the files of all workers of c: their number, sizes, and checksums of some blocks. For
 // programs that read files themselves. All workers call it, with files in the same order.
-// CHOIR_STATE, on all workers: they differ.
+// CHOIR_STATE, on all workers: the files differ.
 CHOIR_MUST_CHECK choir_status choir_cluster_compare_files(
 		choir_cluster *c, const choir_files *files);
 
-// Makes a memory dataset of the first worker's data on all workers of s, which all make this call,
-// outside of replicas. The others' columns[i].data and examples are ignored.
+// Makes a memory dataset of the first worker's data on all workers of s. All workers make this
+// call, outside of replicas. columns[i].data and examples of the other workers are ignored.
 choir_dataset *choir_strategy_make_memory_dataset(
 		choir_strategy *s, int64_t examples, size_t n, const choir_column columns[]);
 
-// What a choir_dataset_fn is told.
+// The argument of a choir_dataset_fn.
 typedef struct choir_input_context {
 	size_t size;
-	int input_pipelines; // workers; under PER_REPLICA, replicas
+	int input_pipelines; // number of workers; under PER_REPLICA, of replicas
 	int input_pipeline; // from 0
 	int replicas_in_sync; // of the job
 } choir_input_context;
-// Sets *batch to global / replicas_in_sync, which is whole.
+// Sets *batch to global / replicas_in_sync, which must be whole.
 CHOIR_MUST_CHECK choir_status choir_input_context_per_replica_batch(
 		const choir_input_context *context, int64_t global, int64_t *batch);
 
@@ -104,24 +104,27 @@ CHOIR_MUST_CHECK choir_status choir_input_context_per_replica_batch(
 // owns it.
 typedef choir_dataset *choir_dataset_fn(const choir_input_context *context, void *user);
 // Distributes the datasets that fn makes, as they are. fn is called once; in each step each
-// replica takes the next whole batch, in order. Under PER_REPLICA fn is called for each replica,
-// which reads its own dataset (mirrored strategies only, else CHOIR_UNSUPPORTED). Fails as
-// choir_strategy_distribute_dataset. global_batch is CHOIR_INVALID, and auto_shard has no effect.
+// replica takes the next whole batch, in order. Under PER_REPLICA (mirrored strategies only, else
+// CHOIR_UNSUPPORTED) fn is called for each replica, and each replica reads its own dataset. Fails
+// as choir_strategy_distribute_dataset. CHOIR_INVALID also: global_batch is set. auto_shard has no
+// effect.
 choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 		choir_strategy *s, choir_dataset_fn *fn, void *user, const choir_input_options *o);
 
 // Fills *batch with the next global batch. Each column becomes a per-replica leaf of its name: one
-// tensor [rows, ...] for each replica, in the order of the data. If *batch is NULL, this call
-// makes it (choir_values_free); otherwise it reuses the memory of the earlier batch's tensors.
+// tensor [rows, ...] for each replica, in the order of the data. *batch NULL: this call makes a
+// set (free it with choir_values_free). Otherwise it reuses the memory of the earlier batch's
+// tensors.
 //
 // CHOIR_END after the last batch, until the dataset is rewound. After a failure to read or to
-// allocate, data stays failed until it is rewound. If a rewind or restore failed on one worker,
+// allocate, this call fails until data is rewound. If a rewind or restore failed on one worker,
 // this call fails on all. *batch is empty unless the status is CHOIR_OK. CHOIR_STATE: in a
-// replica. Only replicas' shapes may differ, in dimensions that are CHOIR_UNKNOWN in the column.
+// replica. In dimensions that are CHOIR_UNKNOWN in the column, shapes may differ between replicas,
+// but not inside a replica.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 		choir_distributed_dataset *data, choir_values **batch);
 
-// Begins another pass. Shuffles then use another order. Batches that the program has stay valid.
+// Begins another pass. Shuffles then use another order. Earlier batches stay valid.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data);
 
 // The size of .seek_point.
@@ -134,23 +137,23 @@ typedef struct choir_input_position {
 	int64_t examples; // examples of the next element that are used
 	int64_t steps; // in this pass
 	int64_t signature; // hash of the dataset's stages, seeds, columns and shard
-	// The valid rows of seek_point: places in files before the position, where a CSV, TFRecord or
-	// lines source begins to read, not at the start.
+	// The number of valid rows of seek_point. A row is a place in a file before the position: a
+	// CSV, TFRecord or lines source reads from there, not from the start.
 	int64_t seek_points;
 	int64_t seek_point[CHOIR_INPUT_SEEK_POINTS][CHOIR_INPUT_SEEK_POINT_NUMBERS];
 } choir_input_position;
-// Saves the position of the next batch; of a failed dataset the start of the failed step, or the
-// target of the failed rewind or restore.
+// Saves the position of the next batch. If data has failed, saves the start of the failed step, or
+// the target of the failed rewind or restore.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 		const choir_distributed_dataset *data, choir_input_position *position);
 // Restores a position: the next batch has the bits of the batch after the save. Under DATA, or
 // with one worker, the number of replicas or workers may have changed, if the global batch is the
 // same. Under other policies with several workers, and for datasets from a function, only the same
-// worker of the same number of workers can restore a position.
+// worker, of the same number of workers, can restore a position.
 //
 // Cost: generators (unless seekable), filters and shuffles of streams read the examples before the
 // position again. CHOIR_INVALID, and nothing is changed: the position is from a dataset with other
-// stages, seeds or columns, or from another worker. After another failure, also of too few data,
+// stages, seeds or columns, or from another worker. After another failure, such as too few data,
 // the dataset stays failed until it is rewound or restored.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 		choir_distributed_dataset *data, const choir_input_position *position);
@@ -161,7 +164,7 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 // differ.
 const choir_column *choir_distributed_dataset_column(
 		const choir_distributed_dataset *data, size_t i);
-// Global batches in a pass, or a constant of choir_dataset_cardinality.
+// The number of global batches in a pass, or a constant of choir_dataset_cardinality.
 int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *data);
 // The policy in effect: AUTO has become FILE or DATA.
 choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data);

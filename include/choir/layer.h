@@ -1,12 +1,12 @@
-// A layer is a formula and its variables, applied in a replica, in a merge call or in a frame of
-// the program. The result belongs to the input's frame, and variables are read as in this frame
-// (variable.h). A layer computes in f32 or in a mixed precision (precision.h). Images are [n, h,
-// w, c], and n may be 0.
+// A layer is a formula with variables. It is applied in a replica, in a merge call or in a frame
+// of the program. The result is in the input's frame, into which variables are read (variable.h).
+// A layer computes in f32 or in a mixed precision (precision.h). Images are [n, h, w, c], and n
+// may be 0.
 //
 // Variables: a layer "hidden" has "hidden/kernel" and "hidden/bias", as in Keras and in weights
 // files. A kernel begins Glorot uniform (variable.h), a bias at zero. Layers without a name have
-// none.
-// Errors: a constructor that fails makes no variable. CHOIR_INVALID: a name in use.
+// no variables.
+// Errors: a constructor that fails makes no variable. CHOIR_INVALID: the name is in use.
 // Threads: as in variable.h.
 #pragma once
 
@@ -77,10 +77,10 @@ typedef struct {
 	choir_toggle over_replicas; // on: global statistics, with two sync points a step; default: off
 } choir_batch_normalization_options;
 // Applies choir_batch_norm to [.., channels]. While a tape records, the layer uses the batch's
-// statistics, and moves the moving statistics towards them by the factor 1 - momentum. Otherwise
-// it uses the moving statistics: "name/moving_mean", from 0, and "name/moving_variance", from 1,
-// both ON_READ with MEAN. A replica without examples changes its components only if over_replicas
-// is on.
+// statistics, and moves the moving statistics towards the batch's by the factor 1 - momentum.
+// Otherwise it uses the moving statistics: "name/moving_mean", from 0, and "name/moving_variance",
+// from 1, both ON_READ with MEAN. A replica without examples changes its components only if
+// over_replicas is on.
 choir_layer *choir_batch_normalization_new(
 		const char *name, int64_t channels, const choir_batch_normalization_options *o);
 
@@ -89,11 +89,11 @@ choir_layer *choir_batch_normalization_new(
 // Applies choir_gather to "name/embeddings" [rows, width]: indices [..] give [.., width]. The
 // embeddings begin normal, with standard deviation 0.02.
 choir_layer *choir_embedding_new(const char *name, int64_t rows, int64_t width);
-// x [.., width] times an embedding layer's transposed matrix: [.., rows] (weight tying:
-// arXiv:1608.05859).
+// Multiplies x [.., width] by an embedding layer's transposed matrix; gives [.., rows] (weight
+// tying: arXiv:1608.05859).
 choir_layer *choir_tied_embedding_new(choir_layer *embedding);
-// Adds row i of "name/embeddings" [places, width], which begins as in choir_embedding_new, to
-// position i of x. x has at most places positions.
+// Adds row i of "name/embeddings" [places, width] to position i of x. The embeddings begin as in
+// choir_embedding_new. x has at most places positions.
 choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
 // Applies the dense layer "name/qkv" with 3 width columns, choir_self_attention, and the dense
 // layer "name/output" with width columns. Both dense layers have a bias and no activation.
@@ -106,7 +106,8 @@ choir_layer *choir_self_attention_new(
 choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
 // Applies the layer forward to x [n, t, ..], and the layer backward to x in reverse order of time.
-// Reverses the result of the second, and joins both along the last axis (Schuster, Paliwal 1997).
+// Reverses the result of backward, and joins both results along the last axis (Schuster, Paliwal
+// 1997).
 choir_layer *choir_bidirectional_new(choir_layer *forward, choir_layer *backward);
 // Gives the last time step: [n, t, ..] gives [n, ..].
 choir_layer *choir_last_timestep_new(void);
@@ -127,12 +128,12 @@ choir_layer *choir_activation_new(choir_activation activation);
 // Applies the layer to x, in x's frame. A failure names the layer. CHOIR_STATE: x belongs to a
 // replica of another strategy.
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
-// The penalties of l's variables made in a scope with a regularizer (scope.h), divided by the
-// number of replicas: a scalar in r's frame, to be added to choir_replica_average_loss(r, losses).
-// Layers that occur twice count twice. CHOIR_STATE: r belongs to another strategy.
+// Adds the penalties of l's variables that have a regularizer (scope.h), divided by the number of
+// replicas. Gives a scalar in r's frame: add it to choir_replica_average_loss(r, losses). A layer
+// that occurs twice counts twice. CHOIR_STATE: r belongs to another strategy.
 choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
-// Sets the precision of l and the layers inside it that have none of their own. DEFAULT: the
-// frame's; not AUTO. Threads: call this before the layer is applied.
+// Sets the precision of l, and of the layers inside it that have no precision of their own.
+// DEFAULT: the frame's precision. CHOIR_INVALID: AUTO. Call this before the layer is applied.
 CHOIR_MUST_CHECK choir_status choir_layer_set_precision(choir_layer *l, choir_precision p);
 
 // The variables of the layer and of the layers inside it, in the order of arguments.

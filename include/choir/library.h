@@ -1,5 +1,5 @@
 // The library's version, its optional parts and its instruction set. Choir installs no signal
-// handler. Only choir_check and choir_check_new (status.h) print and exit.
+// handler.
 // Threads: any.
 #pragma once
 
@@ -20,9 +20,9 @@ int choir_version(void);
 bool choir_has_feature(const char *feature);
 
 // The instruction set of the kernels in use: "x86-64 avx512", "x86-64 avx2", "x86-64", "aarch64"
-// or "other". The same set gives the same bits. It is the processor's, unless the environment
+// or "other". The same set gives the same bits. Choir uses the processor's set. The environment
 // variable CHOIR_INSTRUCTION_SET ("avx512", "avx2" or "x86-64") or a cluster's
-// .lowest_instruction_set lowers it before the first operation.
+// .lowest_instruction_set can lower the set before the first operation.
 const char *choir_instruction_set(void);
 
 CHOIR_C_END

@@ -9,12 +9,13 @@ CHOIR_C_BEGIN
 typedef enum { CHOIR_LOG_WARNING = 1, CHOIR_LOG_INFO, CHOIR_LOG_DEBUG } choir_log_level;
 
 // Gets one line without a line end, valid only during the call. Several threads may call the
-// function at the same time, but never while Choir holds a lock. It may call Choir; messages that
-// such a call logs on the same thread are dropped.
+// function at the same time, but never while Choir holds a lock. The function may call Choir.
+// Messages that such a call logs on the same thread are dropped.
 typedef void choir_log_fn(choir_log_level level, const char *line, void *user);
 
-// Sets the function for messages of level max and of more severe levels. NULL, the default, drops
-// them. Threads: any; others may still be running the previous function when this call returns.
+// Sets the function for messages of level max and of more severe levels. fn NULL, the default,
+// drops all messages. Threads: any. Other threads may still be in the previous function when this
+// call returns.
 void choir_logger_set(choir_log_level max, choir_log_fn *fn, void *user);
 
 CHOIR_C_END

@@ -1,5 +1,6 @@
 // Metrics: totals over many batches, in f64, defined as in Keras. Each replica has its own
-// component, so an update waits for no other; the result adds them in the order of replicas.
+// component, so an update does not wait for other replicas. The result adds the components in the
+// order of replicas.
 //
 // A metric's variables are "name/total" and "name/count", "name/sums", or a confusion matrix's
 // "name/matrix". They are not saved with the weights.
@@ -27,11 +28,11 @@ typedef enum {
 
 // classes is 1 to 32768, k at least 1. CHOIR_INVALID: a name in use. CHOIR_STATE: in a replica.
 
-// One of the kinds above.
+// A metric of one of the kinds above.
 choir_metric *choir_metric_new(const char *name, choir_metric_kind kind);
-// The fraction of scores above threshold (in Keras 0.5) whose label is not 0.
+// Of the scores above threshold (in Keras 0.5), the fraction whose label is not 0.
 choir_metric *choir_precision_new(const char *name, double threshold);
-// The fraction of labels that are not 0 whose score is above threshold.
+// Of the labels that are not 0, the fraction whose score is above threshold.
 choir_metric *choir_recall_new(const char *name, double threshold);
 // The harmonic mean of precision and recall; 0 without a positive score or label.
 choir_metric *choir_f1_new(const char *name, double threshold);
@@ -41,45 +42,45 @@ choir_metric *choir_true_positives_new(const char *name, double threshold);
 choir_metric *choir_false_positives_new(const char *name, double threshold);
 choir_metric *choir_true_negatives_new(const char *name, double threshold);
 choir_metric *choir_false_negatives_new(const char *name, double threshold);
-// The fraction of examples with fewer than k scores above the label's.
+// The fraction of examples with fewer than k scores above the label's score.
 choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k);
-// The mean over classes of the fraction of their examples whose highest score is at the label
-// (balanced accuracy). Classes without examples do not count.
+// The mean, over classes, of the fraction of a class's examples whose highest score is at the
+// label (balanced accuracy). Classes without examples do not count.
 choir_metric *choir_mean_per_class_accuracy_new(const char *name, int64_t classes);
-// The area under the curve of true over false positive rates, by trapezoids between thresholds (0:
-// 200) equally spaced from 0 to 1, as in Keras. Scores are probabilities. NAN without a positive
-// or a negative label.
+// The area under the curve of the true positive rate over the false positive rate, by trapezoids.
+// The thresholds (0: 200) are equally spaced from 0 to 1, as in Keras. Scores are probabilities.
+// NAN without a positive or a negative label.
 choir_metric *choir_auc_new(const char *name, int64_t thresholds);
 // Row i, column j counts the examples of class i whose highest score is at j.
 choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 
-// Adds a batch, or a replica's part, which may have no examples.
+// Adds a batch, or a replica's part of a batch. It may have no examples.
 // - MEAN takes values of any shape, and weights that broadcast to them; NULL weights are all 1.
 // - ACCURACY takes integer labels [n] and scores [n, classes]. Of equal scores, the lowest class
 //   counts.
-// - A confusion matrix, top-k accuracy and the accuracy per class take the same; each label is a
-//   class.
+// - A confusion matrix, top-k accuracy and the accuracy per class take the same tensors; each
+//   label is a class.
 // - Errors and R2 take targets and predictions of one shape.
 // - Precision, recall, F1, AUC, and positives or negatives take scores of any shape, and labels of
-//   the same shape. Scores are compared with threshold in their dtype; a NAN counts as above.
+//   the same shape. Scores are compared with threshold in their dtype; NAN counts as above it.
 //
-// All but integer labels may have any dtype that can be cast. In a replica of the metric's
-// strategy, the tensors belong to the replica's frame, and the tape does not record this call.
-// Outside of replicas, call this on the program's thread, with tensors of any frame. A NULL tensor
-// gives the failure of the other tensor's frame.
+// Tensors other than integer labels may have any dtype that can be cast. In a replica of the
+// metric's strategy, the tensors belong to the replica's frame, and the tape does not record this
+// call. Outside of replicas, call this on the program's thread, with tensors of any frame. A NULL
+// tensor gives the failure of the other tensor's frame.
 CHOIR_MUST_CHECK choir_status choir_metric_update(
 		choir_metric *m, choir_tensor *labels_or_values, choir_tensor *scores_or_weights);
 // Adds a batch with weights of any dtype that can be cast, which broadcast to the labels. m is
 // neither a MEAN nor a confusion matrix.
 CHOIR_MUST_CHECK choir_status choir_metric_update_weighted(
 		choir_metric *m, choir_tensor *labels, choir_tensor *scores, choir_tensor *weights);
-// The result over all replicas and updates since the last reset, in cross-replica context. NAN: a
-// failure, or nothing was counted. Precision is 0 without a score above the threshold, recall 0 if
-// all labels were 0.
+// The result over all replicas and updates since the last reset. Called in cross-replica context.
+// NAN: the call failed, or nothing was counted. Precision is 0 without a score above the
+// threshold, recall 0 if all labels were 0.
 double choir_metric_result(choir_metric *m);
 // The confusion matrix, i64 [classes, classes], in f.
 choir_tensor *choir_metric_confusion_matrix(choir_metric *m, choir_frame *f);
-// Forgets all that was counted, in cross-replica context.
+// Sets the totals to 0. Called in cross-replica context.
 CHOIR_MUST_CHECK choir_status choir_metric_reset(choir_metric *m);
 
 CHOIR_C_END

@@ -8,7 +8,7 @@ CHOIR_C_BEGIN
 
 // Activations
 
-// What a layer or a convolution applies to its result.
+// The function that a layer or a convolution applies to its result.
 typedef enum {
 	CHOIR_LINEAR = 0, // none
 	CHOIR_RELU,
@@ -38,9 +38,9 @@ choir_tensor *choir_leaky_relu(choir_tensor *x, double slope);
 // x where it is positive, else alpha (exp(x) - 1) (arXiv:1511.07289). Keras' and PyTorch's alpha
 // is 1.
 choir_tensor *choir_elu(choir_tensor *x, double alpha);
-// exp(x) divided by its sum along the last axis, without overflow. x is no scalar.
+// exp(x) divided by the sum of exp(x) along the last axis, without overflow. x is not a scalar.
 choir_tensor *choir_softmax(choir_tensor *x);
-// x - log(sum(exp(x))) along the last axis, without overflow. x is no scalar.
+// x - log(sum(exp(x))) along the last axis, without overflow. x is not a scalar.
 choir_tensor *choir_log_softmax(choir_tensor *x);
 
 // Weighted sums of rows
@@ -51,22 +51,24 @@ typedef enum {
 	CHOIR_COMBINER_SUM,
 	CHOIR_COMBINER_SQRTN // divides by the square root of the sum of the squared weights
 } choir_combiner;
-// The sum of an example's n rows, times its weights, divided as the combiner says; division by 0
-// gives 0. rows [.., n, width] and weights [.., n] give [.., width]. With rows of choir_gather
-// this is tf.nn.embedding_lookup_sparse; an id of weight 0 fills up fewer than n.
+// For each example, the sum of its n rows, each times its weight, divided as combiner says.
+// Division by 0 gives 0. rows [.., n, width] and weights [.., n] give [.., width]. With rows of
+// choir_gather this is tf.nn.embedding_lookup_sparse. If an example has fewer than n ids, add ids
+// with weight 0.
 choir_tensor *choir_combine_rows(
 		choir_tensor *rows, choir_tensor *weights, choir_combiner combiner);
 
 // Convolutions and pools of images
 //
-// x is [n, h, w, c]: images of h rows, w columns and c channels. The length of a window along h
-// and w is size, in pixels. The distance from one window to the next is stride.
-// - padding 0 or more: zeros on each side; (h + 2 padding - size) / stride + 1 windows, rounded
-//   down.
-// - padding CHOIR_PADDING_SAME: h / stride windows, rounded up, and the zeros that they need, half
-//   of them before the image, an odd one after it, as in TensorFlow.
+// x is [n, h, w, c]: n images of h rows, w columns and c channels. size is the length of a window
+// along h and w, in pixels. stride is the distance from one window to the next.
+// - padding 0 or more: the number of zeros on each side. There are (h + 2 padding - size) / stride
+//   + 1 windows along h, rounded down.
+// - padding CHOIR_PADDING_SAME: there are h / stride windows, rounded up. Half of the zeros that
+//   they need are before the image; an odd zero is after it, as in TensorFlow.
 //
-// Windows fit into the padded image. In pools, stride is at least 1 and padding below size.
+// Windows fit into the padded image. In pools, stride is at least 1, and padding is less than
+// size.
 
 // Options of convolutions and of convolution layers.
 typedef struct {
@@ -75,8 +77,8 @@ typedef struct {
 	int padding; // 0: no zeros
 	int dilation; // distance in x between neighbouring filter elements; 0: 1
 	int64_t groups; // 0: 1
-	// More zeros around x: rows and columns of images; time steps of sequences; slices, rows and
-	// columns of volumes. Not with SAME.
+	// Additional zeros before and after x: rows and columns of images; time steps of sequences;
+	// slices, rows and columns of volumes. Not with SAME.
 	int pad_before[3], pad_after[3];
 	choir_activation activation; // after a layer's bias; default: linear
 	choir_toggle bias; // of layers only; default: on
@@ -85,19 +87,20 @@ typedef struct {
 // ow, out]:
 //     y[i, r, s, o] = sum over p, q, c of
 //         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
-// with zeros outside of x. groups divides both channels into equal groups; a channel o of group g
-// uses only the channels c of group g. bias is not CHOIR_ON.
+// with zeros outside of x: top rows and left columns before it. groups divides the channels of x
+// and of y into equal groups. A channel o of group g uses only the channels c of group g. bias is
+// not CHOIR_ON.
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// For sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. It is causal if
-// pad_before[0] is (k - 1) dilation.
+// For sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. The convolution is
+// causal if pad_before[0] is (k - 1) dilation.
 choir_tensor *choir_conv1d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // For volumes [n, d, h, w, c] with filter [kd, kh, kw, c / groups, out]; gives [n, od, oh, ow,
 // out]. It adds kd convolutions of images.
 choir_tensor *choir_conv3d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// The transposed convolution (deconvolution): the gradient of choir_conv2d by its input. x is [n,
-// h, w, c], filter [kh, kw, out / groups, c]; gives [n, oh, ow, out]. oh is h stride for
-// CHOIR_PADDING_SAME, else (h - 1) stride + (kh - 1) dilation + 1, less the padding, as in
-// PyTorch.
+// The transposed convolution (deconvolution): the gradient of choir_conv2d with respect to its
+// input. x is [n, h, w, c], filter [kh, kw, out / groups, c]; gives [n, oh, ow, out]. oh is h
+// stride for CHOIR_PADDING_SAME, else (h - 1) stride + (kh - 1) dilation + 1 minus the padding, as
+// in PyTorch.
 choir_tensor *choir_conv2d_transpose(
 		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // For sequences [n, w, c] with filter [k, out / groups, c].
@@ -106,9 +109,10 @@ choir_tensor *choir_conv1d_transpose(
 // For volumes [n, d, h, w, c] with filter [kd, kh, kw, out / groups, c].
 choir_tensor *choir_conv3d_transpose(
 		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// Padding does not count. The first of equal elements (row by row) gets the gradient.
+// The largest element of each window; padding does not count. The first of equal elements (row by
+// row) gets the gradient.
 choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
-// The mean; padding does not count.
+// The mean of each window; padding does not count.
 choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
 // For sequences [n, w, c] and volumes [n, d, h, w, c].
 choir_tensor *choir_max_pool1d(choir_tensor *x, int size, int stride, int padding);
@@ -122,8 +126,8 @@ choir_tensor *choir_global_average_pool(choir_tensor *x);
 // How an image is enlarged.
 typedef enum {
 	CHOIR_NEAREST = 0,
-	// Linear between the centres of elements; the outer element beyond the outer centres
-	// (PyTorch's align_corners=False).
+	// Linear between the centres of elements, constant beyond the outer centres (PyTorch's
+	// align_corners=False).
 	CHOIR_BILINEAR
 } choir_interpolation;
 // Enlarges all axes but the first and the last: [n, h, w, c] gives [n, h factor, w factor, c].
@@ -144,21 +148,21 @@ typedef struct {
 	int64_t heads; // 0: 1
 	choir_toggle causal; // on: query i sees only keys 0 to i + s - t; default: off
 	double scale; // 0: 1 / sqrt(width / heads)
-	// Broadcasts to the scores, [n, heads, t, s]; NULL: none. A bool mask shows a query the keys
-	// where it is true; without any, all weights are equal. A mask of q's dtype is added to the
-	// scores.
+	// Broadcasts to the scores, [n, heads, t, s]; NULL: none. With a bool mask, a query sees the
+	// keys where the mask is true. If it sees no key, all weights are equal. A mask of q's dtype
+	// is added to the scores.
 	choir_tensor *mask;
 	double dropout; // of the weights, by choir_dropout (0)
 	uint64_t seed; // of dropout
 } choir_attention_options;
 // softmax(scale q k^T) v for each example and head (arXiv:1706.03762). A head is width / heads
-// columns. q and the result are [n, t, width], k and v [n, s, width]. Memory grows with s, or with
-// a mask or dropout with t s: scores exist for 64 queries at a time, and the backward pass
-// computes them again. heads divides width. If causal, t is at most s.
+// columns. q and the result are [n, t, width], k and v [n, s, width]. Scores exist for 64 queries
+// at a time, and the backward pass computes them again. So memory grows with s; with a mask or
+// dropout it grows with t s. heads divides width. If causal is on, t is at most s.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
-// The same for qkv [n, t, 3 width]; gives [n, t, width]. A row of qkv has a row of q, of k and of
-// v.
+// The same for qkv [n, t, 3 width]; gives [n, t, width]. A row of qkv is a row of q, a row of k
+// and a row of v.
 choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_options *o);
 
 // Recurrence over sequences x [n, t, in]. The result has the states of all time steps, [n, t, h].
@@ -167,7 +171,7 @@ choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_opti
 typedef struct {
 	size_t size;
 	choir_tensor *state, *cell; // initial values, [n, h]; NULL: zeros. cell: lstm only
-	// If not NULL: gets the last cell state, [n, h], without a gradient; NULL after a failure.
+	// If not NULL: *last_cell becomes the last cell state, [n, h], without a gradient.
 	choir_tensor **last_cell;
 } choir_recurrent_options;
 // The LSTM (Hochreiter, Schmidhuber 1997) with a forget gate (Gers et al. 2000), gates in Keras'
@@ -190,34 +194,35 @@ choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *rec
 // Normalization along the last axis. x and the result are [.., c]; scale and offset are [c], with
 // c at least 1.
 
-// (x - mean) / sqrt(variance + epsilon) scale + offset, with mean and variance (divided by c) of
-// each row (arXiv:1607.06450).
+// (x - mean) / sqrt(variance + epsilon) scale + offset, with the mean and the variance (divided by
+// c) of each row (arXiv:1607.06450).
 choir_tensor *choir_layer_norm(
 		choir_tensor *x, choir_tensor *scale, choir_tensor *offset, double epsilon);
 // x / sqrt(mean(x^2) + epsilon) scale (arXiv:1910.07467).
 choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilon);
 
-// The same for each group of c / groups channels over all axes but the first (arXiv:1803.08494). x
-// is [n, .., c]; groups divides c.
+// choir_layer_norm's formula, for each group of c / groups channels over all axes but the first
+// (arXiv:1803.08494). x is [n, .., c]; groups divides c.
 choir_tensor *choir_group_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		int64_t groups, double epsilon);
 
-// Adds to t, in f64, the tensors of other participants (replicas), in t's frame. All call it in
-// the same order.
+// Adds the tensors of the other participants (replicas) to t, in f64. The sum is in t's frame. All
+// participants make these calls in the same order.
 typedef choir_tensor *choir_all_reduce_fn(choir_tensor *t, void *user);
 typedef struct {
 	size_t size;
 	double epsilon; // 0: 1e-3; CHOIR_ZERO: 0
-	// If set, mean, variance and the gradient of x are over the rows of all participants,
-	// gradients of scale and offset over this one's. It is called once in the forward pass and, if
-	// the gradient of x is wanted, once in the backward pass. user must live as long as the tape.
+	// If set, mean, variance and the gradient of x are over the rows of all participants;
+	// gradients of scale and offset are over this participant's rows. sum is called once in the
+	// forward pass and, if the gradient of x is needed, once in the backward pass. user must be
+	// valid as long as the tape.
 	choir_all_reduce_fn *sum;
 	void *user;
-	// If not NULL: get the mean and the variance, [c], without a gradient; NULL after a failure.
+	// If not NULL: *mean and *variance become the mean and the variance, [c], without a gradient.
 	choir_tensor **mean, **variance;
 } choir_batch_norm_options;
 // choir_layer_norm's formula for each channel over all rows (arXiv:1502.03167). Mean and variance
-// are computed in f64, and are 0 without rows.
+// are computed in f64. Without rows they are 0.
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o);
 
@@ -227,7 +232,7 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 
 // -log(softmax(logits)[label]), without overflow: labels [n], u8, i32 or i64, and logits [n,
 // classes] give [n]; labels [n, positions] and logits [n, positions, classes] give [n, positions].
-// CHOIR_INVALID: a label is not a class, reported by some devices later.
+// CHOIR_INVALID: a label is not a class; some devices report this later.
 choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
 // The same with smoothed labels: each class has the probability smoothing / classes, and the right
 // class 1 - smoothing more (arXiv:1512.00567). smoothing is 0 to 1.
@@ -247,8 +252,8 @@ choir_tensor *choir_huber(choir_tensor *targets, choir_tensor *predictions, doub
 // max(1 - target prediction, 0). Targets are -1 and 1.
 choir_tensor *choir_hinge(choir_tensor *targets, choir_tensor *predictions);
 // The sum of target log(target / prediction) along the last axis, averaged over the axes between
-// (Kullback, Leibler 1951). Probabilities below 1e-7 count as 1e-7, as in Keras. At least two
-// axes.
+// the first and the last (Kullback, Leibler 1951). Probabilities below 1e-7 count as 1e-7, as in
+// Keras. At least two axes.
 choir_tensor *choir_kl_divergence(choir_tensor *targets, choir_tensor *predictions);
 
 CHOIR_C_END

@@ -2,19 +2,18 @@
 // part of the batch. Choir sums them over replicas in the canonical tree (docs/glossary.md), so
 // divide the loss by the global batch (choir_replica_average_loss).
 //
-// Make an optimizer once, in the strategy's scope. Its slots ("hidden/kernel/m") are variables
-// colocated with their variable, made at its first update.
+// Make an optimizer once, in the strategy's scope. The first update of a variable makes its slots
+// ("hidden/kernel/m"), which are colocated with it.
 // Time: adding a gradient never waits. The update runs on the threads of all devices after all
 // replicas have asked for it. It starts at the end of the run, in a merge call, or when a replica
-// reads a variable that it changes. In the default replica outside of runs it is done at once.
-// Errors: a failed update fails the run. Before it writes, Choir checks shapes, dtypes, the
-// learning rate, the variables and their order in all replicas, and that each replica's gradients
-// are finite. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices with memory of their
-// own, Choir checks the sums instead of each replica's gradients. Without these, finite gradients
-// may have a sum that overflows; only the next step notices it.
+// reads a variable of the update. In the default replica outside of runs, it starts at once.
+// Errors: a failed update fails the run. Before the update writes, Choir checks shapes, dtypes,
+// the learning rate, the variables and their order in all replicas, and that each replica's
+// gradients are finite. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices with
+// memory of their own, Choir checks the sums instead of each replica's gradients. Without these, a
+// sum of finite gradients may overflow; only the next step notices this.
 // Threads: a replica's calls are made on the replica's thread. choir_optimizer_new and
-// choir_optimizer_distributed_apply are called on the program's thread or in a merge call. The
-// comments of other functions name their threads.
+// choir_optimizer_distributed_apply are called on the program's thread or in a merge call.
 #pragma once
 
 #include "cross.h"
@@ -65,8 +64,8 @@ typedef enum {
 	CHOIR_SCHEDULE_EXPONENTIAL, // .factor ^ ((step - .warmup) / .steps), not rounded
 	// .factor + (1 - .factor) (1 - done)^.power, where done goes from 0 at .warmup to 1 at .steps
 	CHOIR_SCHEDULE_POLYNOMIAL,
-	// Rises along half a cosine from .factor, at step 0, to 1, at step .warmup. Falls along
-	// another to .factor / 10^4, at step .steps - 1; then constant (arXiv:1708.07120; PyTorch's
+	// Rises along half a cosine from .factor, at step 0, to 1, at step .warmup. Falls along half a
+	// cosine to .factor / 10^4, at step .steps - 1; then constant (arXiv:1708.07120; PyTorch's
 	// OneCycleLR with max_lr)
 	CHOIR_SCHEDULE_ONE_CYCLE
 } choir_schedule_kind;
@@ -82,14 +81,14 @@ typedef struct {
 	// STEP, EXPONENTIAL: the factor of each drop; 0 means 0.1. COSINE, POLYNOMIAL: the factor at
 	// the end, between 0 and 1. ONE_CYCLE: the factor at step 0; 0 means 0.04.
 	double factor;
-	// FUNCTION: called once for each update, in order, on a thread of the run. It does not call
+	// FUNCTION: called once for each update, in order, on a thread of the run. fn must not call
 	// Choir. Its result is finite, 0 or more.
 	double (*fn)(int64_t step, void *user);
 	void *user;
 	double power; // POLYNOMIAL: the exponent, more than 0; 0 means 1
 } choir_schedule;
 
-// The loss is multiplied by the scale, and every gradient divided by it before the update
+// The loss is multiplied by the scale. Before the update, every gradient is divided by the scale
 // (Micikevicius et al. 2018). DYNAMIC: after .period applied updates in a row, the scale is
 // multiplied by .multiplier, if f32 can hold the product. If a summed gradient is not finite, all
 // replicas skip the update, and the scale is divided by .multiplier, but not below 1. If the scale
@@ -121,7 +120,7 @@ typedef struct {
 typedef enum {
 	CHOIR_NONFINITE_ERROR = 0, // CHOIR_INVALID, and nothing is changed
 	CHOIR_NONFINITE_SKIP, // all replicas skip the update, and it is not counted
-	// The update is done, and only the first is logged. Not with a DYNAMIC loss scale.
+	// The update is done. Only the first such update is logged. Not with a DYNAMIC loss scale.
 	CHOIR_NONFINITE_IGNORE
 } choir_nonfinite;
 
@@ -134,14 +133,15 @@ typedef struct {
 	choir_toggle nesterov; // MOMENTUM: default off
 	// ADAM, ADAMW, NADAM, LAMB: 0 means 0.9 and 0.999; LION: 0.9 and 0.99. CHOIR_ZERO means 0.
 	double beta1, beta2;
-	double epsilon; // not SGD, MOMENTUM, LION: 0 means 1e-7, CHOIR_ZERO 0
+	double epsilon; // all but SGD, MOMENTUM, LION: 0 means 1e-7, CHOIR_ZERO 0
 	double weight_decay; // ADAMW: 0 means 1e-2, CHOIR_ZERO 0; LION, LAMB: default 0
-	// All gradients are multiplied by global_clip_norm / max(norm, global_clip_norm), with the
-	// norm of all summed gradients together. 0: no clipping. Costs a second pass over the sums.
+	// All gradients are multiplied by global_clip_norm / max(norm, global_clip_norm), where norm
+	// is that of all summed gradients together. 0: no clipping. Clipping costs a second pass over
+	// the sums.
 	double global_clip_norm;
 	choir_nonfinite nonfinite;
-	// Gradients are those of the scaled loss: choir_optimizer_minimize scales it, else use
-	// choir_optimizer_scale_loss. NULL: none.
+	// Gradients are those of the scaled loss. choir_optimizer_minimize scales the loss; otherwise
+	// call choir_optimizer_scale_loss. NULL: no scale.
 	const choir_loss_scale *loss_scale;
 	double rho; // RMSPROP: 0 means 0.9, CHOIR_ZERO 0
 	// A variable belongs to the first group that matches its name.
@@ -155,23 +155,24 @@ typedef struct {
 	double ema_momentum;
 } choir_optimizer_options;
 
-// The learning rate is above 0, betas and momentum are in [0, 1). CHOIR_INVALID: an option is set
+// The learning rate is above 0. Betas and momentum are in [0, 1). CHOIR_INVALID: an option is set
 // that this kind of optimizer does not use. CHOIR_STATE: in a replica.
 choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_optimizer_options *o);
 
-// Called in all replicas. Runs the backward pass of tape from loss, a scalar of the replica's
-// frame. Adds the gradients of all trainable variables read since the tape began, each as soon as
-// it is final. Then asks for the update. Earlier reads of these variables are then invalid.
+// In all replicas (replica.h). Runs the backward pass of tape from loss, a scalar of the replica's
+// frame. Adds the gradients of all trainable variables that were read since the tape began, each
+// gradient as soon as it is final. Then asks for the update. Afterwards earlier reads of these
+// variables are stale.
 CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 		choir_optimizer *o, choir_tensor *loss, choir_tape *tape);
 
-// Called in all replicas, with the same variables in the same order. Adds the final gradient of v
-// in this replica: a tensor of the replica's frame, with v's dtype and shape, or indexed slices of
-// one (tensor.h). Borrowed memory is copied. v has one gradient in an update.
+// In all replicas, with the same variables in the same order. Adds the final gradient of v in this
+// replica. gradient is a tensor of the replica's frame with v's dtype and shape, or indexed slices
+// of such a tensor (tensor.h). Borrowed memory is copied. An update takes one gradient of v.
 //
 // Indexed slices give the bits of dense gradients: momentum, moments and weight decay act on all
-// rows. Choir makes no dense gradient, and SGD changes only the rows of the slices, if all of
-// these are true:
+// rows. If all of these are true, Choir makes no dense gradient, and SGD changes only the rows of
+// the slices:
 // - All replicas add slices, and all devices use host memory.
 // - The strategy is not a parameter server strategy with more than one worker.
 // - There is no global_clip_norm, loss scale or NONFINITE_SKIP.
@@ -180,38 +181,38 @@ choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 
 // For a backward pass by hand: gradient is packed host memory of the program, with v's dtype and
-// shape. It must not change until choir_strategy_run (outside of runs:
+// shape. The memory must not change until choir_strategy_run (outside of runs:
 // choir_optimizer_apply_gradients) returns. Call this as soon as a gradient is final: from the
 // second step on, gradients are summed during backward passes.
 CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_optimizer *o,
 		choir_replica *r, choir_variable *v, const void *gradient, size_t bytes);
 
-// Called in all replicas, after the last gradient. Asks for the update. A replica that has added
-// gradients fails without it (CHOIR_STATE).
+// In all replicas, after the last gradient. Asks for the update. Without this call, a replica that
+// has added gradients fails with CHOIR_STATE.
 CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 		choir_optimizer *o, choir_replica *r);
 
-// Returns loss times the scale. Called in all replicas. Waits for updates that this replica has
-// asked for.
+// In all replicas. Returns loss times the scale. Waits for updates that this replica has asked
+// for.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
-// The scale of the next update; 1 without loss scaling. Outside of runs, or in a replica after
-// choir_optimizer_scale_loss.
+// The scale of the next update; 1 without loss scaling. Called outside of runs, or in a replica
+// after choir_optimizer_scale_loss.
 double choir_optimizer_loss_scale(const choir_optimizer *o);
 
 // The learning rate of the next update. NAN: o is NULL, or the schedule's function gives an
-// invalid rate. Threads: any; with a function, not during an update of o.
+// invalid rate. Threads: any; with a FUNCTION schedule, not during an update of o.
 double choir_optimizer_learning_rate(const choir_optimizer *o);
 
-// Sets the rate that the schedule multiplies, from the next update on; a checkpoint keeps it. All
-// workers make this call in cross-replica context, outside of runs. The schedule's kind is not
-// FUNCTION.
+// Sets the rate that the schedule multiplies, from the next update on. A checkpoint keeps the
+// rate. All workers make this call in cross-replica context, outside of runs. The schedule's kind
+// is not FUNCTION.
 CHOIR_MUST_CHECK choir_status choir_optimizer_set_learning_rate(choir_optimizer *o, double rate);
 
 // Swaps the values of o's variables with their averages (ema_momentum), for an evaluation or a
 // weights file; the next call swaps them back. Until then, updates by o and saves of checkpoints
-// are CHOIR_STATE. Statistics of batch normalization are not averaged. All workers make this call
-// in cross-replica context, outside of runs. After a failure of a device the variables are
+// fail with CHOIR_STATE. Statistics of batch normalization are not averaged. All workers make this
+// call in cross-replica context, outside of runs. After a failure of a device the variables are
 // undefined.
 CHOIR_MUST_CHECK choir_status choir_optimizer_swap_averages(choir_optimizer *o);
 

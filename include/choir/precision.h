@@ -5,7 +5,7 @@
 // f32.
 //
 // A strategy has one precision for all of its replicas (choir_strategy_options). A layer
-// (choir_layer_set_precision) and a part of a step may have their own.
+// (choir_layer_set_precision) and a part of a step may have their own precision.
 // Errors: as in tensor.h.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 CHOIR_C_BEGIN
 
-// Of operations.
+// The precision of operations.
 typedef enum {
 	CHOIR_PRECISION_DEFAULT, // a strategy: f32; a layer: the precision of the frame
 	CHOIR_PRECISION_F32,
@@ -32,16 +32,17 @@ const char *choir_precision_name(choir_precision p);
 // Sets the precision of the next operations in f, and returns the previous one.
 // CHOIR_PRECISION_DEFAULT and AUTO change nothing. f NULL: returns CHOIR_PRECISION_F32.
 choir_precision choir_frame_set_precision(choir_frame *f, choir_precision p);
-// NULL: CHOIR_PRECISION_F32.
+// The precision of the next operations in f. f NULL: CHOIR_PRECISION_F32.
 choir_precision choir_frame_precision(const choir_frame *f);
 
 // How an operation treats operands of f32 and of 16 bits.
 typedef enum {
-	// Runs in 16 bits: f32 operands are rounded, a variable once after each update.
+	// Runs in 16 bits: f32 operands are rounded; a variable is rounded once after each update.
 	CHOIR_PRECISION_ALLOW,
 	CHOIR_PRECISION_KEEP, // runs in f32: operands of 16 bits are widened
-	// Runs in f32 if an operand is f32, or if one is f16 and another bf16, else in 16 bits.
-	// Variables and plain numbers do not count: they are rounded beside an operand of 16 bits.
+	// Runs in f32 if an operand is f32, or if one is f16 and another bf16. Otherwise runs in 16
+	// bits. Variables and plain numbers do not count: if another operand has 16 bits, they are
+	// rounded.
 	CHOIR_PRECISION_PROMOTE
 } choir_precision_rule;
 
@@ -53,8 +54,8 @@ typedef struct {
 	bool wide_result; // the result is f32, even if the operands have 16 bits
 } choir_precision_row;
 
-// Sorted by the operation's name. An operation without a rule, such as one of the program, runs in
-// f32. count may be NULL.
+// The rules, sorted by the operation's name. *count is their number; count may be NULL. An
+// operation without a rule, such as a custom operation, runs in f32.
 const choir_precision_row *choir_precision_rules(size_t *count);
 
 // Whether the rule of operation is ALLOW or PROMOTE, and d has a kernel for the 16-bit dtype of p.

@@ -9,8 +9,8 @@
 // strategy's .timeout. If r's frame has failed before, the call returns that failure without
 // waiting.
 //
-// CHOIR_STATE in all calls: the thread is not in the context of r. The run returns ignored
-// failures of choir_replica_return and choir_replica_set_arg.
+// CHOIR_STATE in all calls: the thread is not in the context of r. If a program ignores a failure
+// of choir_replica_return or choir_replica_set_arg, the run returns it.
 // Threads: any thread may call getters while the replica's function runs; the other calls are made
 // on the replica's thread. One thread at a time may use the default replica.
 #pragma once
@@ -22,10 +22,10 @@ CHOIR_C_BEGIN
 typedef struct choir_cross choir_cross;
 typedef struct choir_update choir_update;
 
-// One replica in one call of a run's function, valid until that returns.
+// One replica in one call of a run's function. Valid until the function returns.
 typedef struct {
-	// On the replica's device; owns its tensors. It is cleared when the function returns; the
-	// program must clear the default replica's (choir_frame_clear).
+	// The frame on the replica's device. Choir clears it when the function returns. The program
+	// must clear the default replica's frame (choir_frame_clear).
 	choir_frame *frame;
 } choir_replica;
 
@@ -43,11 +43,11 @@ typedef enum { CHOIR_SUM = 1, CHOIR_MEAN } choir_reduce_op;
 
 // Getters. For a NULL replica, an id or index is CHOIR_NONE.
 
-// The replica that this thread runs; outside of all contexts the default replica. NULL: the thread
-// is in a scope, merge call or update, or has called choir_strategy_set_current.
+// The replica that this thread runs. Outside of all contexts, the default replica. NULL: the
+// thread is in a scope, merge call or update, or has called choir_strategy_set_current.
 choir_replica *choir_replica_current(void);
 
-// The replica whose frame f is, or NULL.
+// The replica that f belongs to, or NULL.
 choir_replica *choir_frame_replica(const choir_frame *f);
 
 // The replica_id of r (strategy.h), and the number of replicas of the job.
@@ -60,42 +60,42 @@ int choir_replica_device_index(const choir_replica *r);
 
 // Arguments and results
 
-// Gets the run's argument of this name in r's frame (docs/rules.md, section 6); a variable is its
-// choir_variable_component. It is a view, or a copy if the argument is on another device.
-// CHOIR_NOT_FOUND: no such name.
+// Gets the run's argument of this name in r's frame (docs/rules.md, section 6): a view, or a copy
+// if the argument is on another device. For a variable, gives its choir_variable_component.
+// CHOIR_NOT_FOUND: no such argument.
 choir_tensor *choir_replica_arg(choir_replica *r, const char *name);
 
-// Sets this replica's result to value, a tensor of r's frame, in place of an earlier one of this
-// name. The result outlives the frame's contents; borrowed memory and reads of variables are
-// copied. All replicas return the same names.
+// Sets or replaces this replica's result of this name. value is a tensor of r's frame. The result
+// outlives the frame's contents; borrowed memory and reads of variables are copied. All replicas
+// return the same names.
 choir_status choir_replica_return(choir_replica *r, const char *name, choir_tensor *value);
 
 // Merge calls
 
-// Sets an argument of r's next merge call or update, in place of an earlier one of this name.
-// Borrowed memory is copied. Fails as choir_replica_return.
+// Sets or replaces an argument of r's next merge call or update. Borrowed memory is copied. Fails
+// as choir_replica_return.
 choir_status choir_replica_set_arg(choir_replica *r, const char *name, choir_tensor *value);
 
-// In all replicas. After the last has arrived and all requested updates are done, fn runs once, on
-// the last replica's thread and with its user. Arguments are merged by name (choir_cross_arg). If
-// fn fails, so does the run; the call returns fn's failure in the last replica and CHOIR_CANCELLED
-// in the others.
+// In all replicas. After the last replica has arrived and all requested updates are done, fn runs
+// once, on the last replica's thread and with its user. Arguments are merged by name
+// (choir_cross_arg). If fn fails, the run fails: the call returns fn's failure in the last
+// replica, and CHOIR_CANCELLED in the others.
 CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 		choir_replica *r, choir_merge_fn *fn, void *user);
 
-// Gets the merge function's result of this name, as choir_replica_arg gets an argument, valid
+// Gets the merge function's result of this name, as choir_replica_arg gets an argument. Valid
 // until r's next merge call, update, gather, broadcast or write of a mirrored variable.
 // CHOIR_STATE also: there was no merge call.
 choir_tensor *choir_replica_result(choir_replica *r, const char *name);
 
-// Collectives: sync points that combine the tensors at the same position in the replicas' frames,
-// and give results in r's frame. CHOIR_STATE: replicas make these tensors in different orders.
+// Collectives are sync points that combine one tensor of each replica, and give results in r's
+// frame. CHOIR_STATE: replicas make these tensors in different orders.
 
-// In all replicas, with equal op, shape and dtype (those of choir_strategy_reduce). Gives the sum
-// or mean of all replicas' t. A plain number is an f64 scalar that counts once for each replica.
-// The gradient is the all-reduce of the results' gradients, so all replicas must also run the
-// backward pass. Indexed slices (tensor.h) give indexed slices without a gradient. CHOIR_STATE
-// also: only some tensors have a count.
+// In all replicas, with equal op, shape and dtype. Dtypes are those of choir_strategy_reduce.
+// Gives the sum or mean of all replicas' t. A plain number is an f64 scalar that counts once for
+// each replica. The gradient is the all-reduce of the results' gradients, so all replicas must
+// also run the backward pass. Indexed slices (tensor.h) give indexed slices without a gradient.
+// CHOIR_STATE also: only some tensors have a count.
 choir_tensor *choir_replica_all_reduce(choir_replica *r, choir_reduce_op op, choir_tensor *t);
 
 // In all replicas. Gives the bits of n calls of choir_replica_all_reduce, for any mixture of
@@ -104,40 +104,40 @@ choir_tensor *choir_replica_all_reduce(choir_replica *r, choir_reduce_op op, cho
 CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op,
 		size_t n, choir_tensor *const in[], choir_tensor *out[]);
 
-// In all replicas, with the same axis (negative: from the back). Concatenates all replicas' t in
-// the order of ids. Sizes along axis may differ or be 0; all else must be equal (CHOIR_INVALID).
-// The gradient of t is its part of the sum of the results' gradients over replicas.
-// CHOIR_UNSUPPORTED: indexed slices.
+// In all replicas, with the same axis. Concatenates all replicas' t in the order of ids. Sizes
+// along axis may differ or be 0; all else must be equal (CHOIR_INVALID). The gradient of t is its
+// part of the sum, over replicas, of the results' gradients. CHOIR_UNSUPPORTED: indexed slices.
 choir_tensor *choir_replica_all_gather(choir_replica *r, choir_tensor *t, int axis);
 
-// In all replicas, with the same replica_id. Gives each replica the t of the replica with this id;
-// the others may pass any tensor. No gradient.
+// In all replicas, with the same replica_id. Gives each replica the t of the replica with this id.
+// The other replicas may pass any tensor. No gradient.
 choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int replica_id);
 
 // Means over the global batch
 
-// This replica's examples: the rows from choir_values_split or a distributed dataset, else those
-// of the first choir_values_set_local leaf that has rows. 0 also if unknown.
+// The number of this replica's examples: the rows from choir_values_split or a distributed
+// dataset, else those of the first choir_values_set_local leaf that has rows. 0 also if unknown.
 int64_t choir_replica_examples(const choir_replica *r);
 
-// The examples of all replicas together. 0 if any replica's number is unknown.
+// The number of examples of all replicas together. 0 if any replica's number is unknown.
 int64_t choir_replica_global_examples(const choir_replica *r);
 
-// Averages losses, [n, ...] of f32 or f64, over the global batch: a scalar, the sum of this
-// replica's losses divided by the examples of the global batch. The SUM over replicas, also of
-// gradients, is the batch's mean (TensorFlow's compute_average_loss).
+// Averages losses, [n, ...] of f32 or f64, over the global batch (TensorFlow's
+// compute_average_loss). Gives a scalar: the sum of this replica's losses, divided by the number
+// of examples in the global batch. The SUM of these scalars over replicas is the batch's mean, and
+// the SUM of their gradients its gradient.
 //
-// If the number of examples is unknown, every replica counts as having n. An empty global batch
+// If the number of examples is unknown, every replica is taken to have n. An empty global batch
 // gives 0.
 choir_tensor *choir_replica_average_loss(choir_replica *r, choir_tensor *losses);
 
-// Gives the sum of losses divided by global_batch, or 0 if that is 0, for replicas that make their
-// own data.
+// For replicas that make their own data: gives the sum of losses divided by global_batch, or 0 if
+// global_batch is 0.
 choir_tensor *choir_replica_average_loss_over(
 		choir_replica *r, choir_tensor *losses, int64_t global_batch);
 
-// Gives the sum of loss, f32 or f64, divided by the number of replicas: for a term that is equal
-// in all (TensorFlow's scale_regularization_loss).
+// For a term that is equal in all replicas: gives the sum of loss (f32 or f64) divided by the
+// number of replicas (TensorFlow's scale_regularization_loss).
 choir_tensor *choir_replica_scale_regularization(choir_replica *r, choir_tensor *loss);
 
 CHOIR_C_END

@@ -1,7 +1,7 @@
 // Scopes. From enter to exit, a scope decides in which strategy, and how, this thread makes
-// variables and objects that have them (layers, optimizers, metrics). Scopes nest. A failed enter
-// leaves the thread outside. All but choir_scope_enter need a scope, replica, merge call or
-// update, else CHOIR_STATE (choir_scope_sync_on_read changes nothing).
+// variables and objects with variables (layers, optimizers, metrics). Scopes nest. After a failed
+// enter the thread is not in the scope. CHOIR_STATE: outside of all scopes, replicas, merge calls
+// and updates, only choir_scope_enter works (choir_scope_sync_on_read changes nothing).
 // Threads: the thread that entered a scope exits it.
 #pragma once
 
@@ -9,13 +9,13 @@
 
 CHOIR_C_BEGIN
 
-// Memory for one scope, uninitialized, which must not move before the exit.
+// Memory for one scope. It need not be initialized, and must not move before the exit.
 typedef struct {
 	void *hidden[4];
 } choir_scope;
 
-// CHOIR_STATE: the thread is in a replica or an update, is in a scope or merge call of another
-// strategy, or has set another strategy.
+// Enters a scope of s. CHOIR_STATE: the thread is in a replica or an update, is in a scope or
+// merge call of another strategy, or has set another strategy.
 CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
 
 // New variables are colocated with a variable v of the current strategy
@@ -29,29 +29,29 @@ CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_val
 CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 		choir_scope *scope, choir_aggregation aggregation);
 
-// Variables that would begin at random (kernels, embeddings) begin by this initializer. scale is
-// that of choir_variable_options.
+// New variables that begin at random (kernels, embeddings) use this initializer. scale is that of
+// choir_variable_options.
 CHOIR_MUST_CHECK choir_status choir_scope_initializer(
 		choir_scope *scope, choir_initializer initializer, double scale);
 
 // Variables that begin at random get a regularizer (Keras' kernel_regularizer L1L2): the penalty
 // l1 sum(|w|) + l2 sum(w^2), with l1 and l2 of at least 0. choir_layer_regularization_loss
-// (layer.h) computes a layer's penalties, and choir_fit adds them to the loss.
+// (layer.h) computes a layer's penalties.
 CHOIR_MUST_CHECK choir_status choir_scope_regularizer(choir_scope *scope, double l1, double l2);
 
-// A replica's read of an ON_READ variable gives what a read outside of replicas does, and is a
-// sync point of all replicas (docs/rules.md, section 4); with a parameter server, of one worker's
-// replicas and components. choir_variable_component ignores this scope.
+// In a replica, a read of an ON_READ variable gives the aggregate of all components, and is a sync
+// point of all replicas (docs/rules.md, section 4). With a parameter server, it is the aggregate
+// and the sync point of one worker's replicas. choir_variable_component ignores this scope.
 CHOIR_MUST_CHECK choir_status choir_scope_sync_on_read(choir_scope *scope);
 
-// If a replica, merge or update function returns with open scopes, they are closed, and the
-// function fails with CHOIR_STATE. CHOIR_STATE here: scope is not entered, or a later one is still
-// open (then scope stays entered).
+// Exits a scope. CHOIR_STATE: scope is not entered; a later scope is still open, and scope stays
+// entered. If a replica, merge or update function returns with open scopes, they are closed, and
+// the function fails with CHOIR_STATE.
 choir_status choir_scope_exit(choir_scope *scope);
 
-// CHOIR_SCOPE (s) { ... } runs the block in s's scope. Its end, return, goto, break and continue
-// leave the scope; break and continue leave the block, not a loop around it. If the scope cannot
-// be entered, the block is skipped (choir_error).
+// CHOIR_SCOPE (s) { ... } runs the block in s's scope. The block's end, return, goto, break and
+// continue exit the scope. break and continue leave the block, not a loop around it. If the scope
+// cannot be entered, the block is skipped (choir_error).
 #define CHOIR_SCOPE(strategy) CHOIR_SCOPE_(strategy, __LINE__)
 #define CHOIR_SCOPE_(strategy, line) CHOIR_SCOPE_AT_(strategy, line)
 #define CHOIR_SCOPE_AT_(strategy, line) \
@@ -59,7 +59,7 @@ choir_status choir_scope_exit(choir_scope *scope);
 			__attribute__((cleanup(choir_scope_cleanup_))) = { { NULL } }; \
 			choir_scope_enter_once_(&scope_##line##_, strategy);)
 
-// For CHOIR_SCOPE: enters a zeroed scope at the first call, and tells whether it did.
+// For CHOIR_SCOPE: enters a zeroed scope at the first call. Returns whether it has entered.
 bool choir_scope_enter_once_(choir_scope *scope, choir_strategy *s);
 
 // For CHOIR_SCOPE.

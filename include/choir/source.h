@@ -2,16 +2,17 @@
 // CHOIR_NOT_FOUND: a missing file, column or array. CHOIR_CORRUPT: a file that violates its
 // format.
 //
-// path names a file. In a source with the option .files it may also be a glob pattern for several
-// files ("part-*.csv"), or NULL for the files of the list .files, which may be freed after the
-// call.
+// path names a file. In a source with the option .files, path may also be a glob pattern
+// ("part-*.csv"). If path is NULL, the source reads the files of the list .files, which may be
+// freed after the call.
 #pragma once
 
 #include "dataset.h"
 
 CHOIR_C_BEGIN
 
-// GZIP and ZLIB need a build with zlib (else CHOIR_UNSUPPORTED). Damage may show only at the end.
+// GZIP and ZLIB need a build with zlib (else CHOIR_UNSUPPORTED). Damage may be found only at the
+// file's end.
 typedef enum {
 	CHOIR_COMPRESSION_AUTO = 0,
 	CHOIR_COMPRESSION_NONE,
@@ -22,8 +23,8 @@ typedef enum {
 // Lists of files
 
 typedef struct choir_files choir_files;
-// Each pattern is a file's name or a glob pattern (*, ?, [abc]), whose files, at least one, are
-// sorted by the bytes of their names.
+// Each pattern is a file's name or a glob pattern (*, ?, [abc]). A glob pattern must match a file;
+// its files are sorted by the bytes of their names.
 choir_files *choir_files_new(size_t n, const char *const patterns[]);
 size_t choir_files_count(const choir_files *f);
 const char *choir_files_path(const choir_files *f, size_t i);
@@ -37,24 +38,26 @@ choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, vo
 // Arrays
 //
 // Axis 0 counts the examples: [60000, 28, 28] gives a column of shape [28, 28]. IDX and npy files
-// may be compressed by gzip. npy, npz and HDF5 files have f4, f8, f2, i4, i8 and u1 in either byte
-// order, and b1 or h5py's bool; i1, i2 and u2 become i32, u4 becomes i64; others are
-// CHOIR_UNSUPPORTED. Files are streams; small compressed files are unpacked in memory.
+// may be compressed by gzip. The types in npy, npz and HDF5 files are f4, f8, f2, i4, i8 and u1 in
+// either byte order, and b1 or h5py's bool. i1, i2 and u2 become i32, and u4 becomes i64.
+// CHOIR_UNSUPPORTED: another type. Files are streams; small compressed files are unpacked in
+// memory.
 
 // Reads an IDX file (the format of MNIST): u8, i32, f32 or f64.
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column);
-// Reads an npy file (versions 1.0 to 3.0); in Fortran order it is read into memory.
+// Reads an npy file (versions 1.0 to 3.0). A file in Fortran order is read into memory.
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column);
-// Reads arrays of one length of an npz file (stored or deflated) as columns: the n names in this
-// order, or all if n is 0. CHOIR_UNSUPPORTED: encryption; other compression methods; a build
-// without zlib.
+// Reads arrays of an npz file (stored or deflated) as columns: the n names in this order, or all
+// if n is 0. The arrays have one length. CHOIR_UNSUPPORTED: encryption; other compression methods;
+// a build without zlib.
 choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *const names[]);
 // Reads datasets of an HDF5 file as columns: contiguous or chunked, with every filter of the HDF5
 // library. The n names are paths in the file ("x", "train/images"). n 0: all datasets of the root
 // group, sorted by name. Missing chunks have the fill value, or 0.
 //
-// The library follows links to other files: read a file that may be malicious in a separate
-// process. The program may call it at the same time only if it is built thread-safe.
+// The HDF5 library follows links to other files: read a file that may be malicious in a separate
+// process. The program may call the HDF5 library at the same time only if this library is built
+// thread-safe.
 //
 // Datasets have one length. CHOIR_UNSUPPORTED: a build (choir_has_feature("hdf5")) or a machine
 // without HDF5. CHOIR_CORRUPT also: missing data in a contiguous dataset; missing chunks in a
@@ -68,11 +71,11 @@ typedef struct {
 	const char *type; // the file's name for it: "<f4", "|S5", "text", "group"
 	int known; // the choir_dtype of its column; CHOIR_NONE: none
 	choir_shape shape; // with axis 0
-	int64_t held; // bytes that a dataset of it keeps in memory; 0: it is a stream
+	int64_t held; // bytes that a dataset of the array keeps in memory; 0: a stream
 } choir_array_entry;
 choir_array_list *choir_array_list_new(const char *path);
 void choir_array_list_free(choir_array_list *l);
-// In the order of the file.
+// The arrays, in the order of the file.
 size_t choir_array_list_entries(const choir_array_list *l);
 const choir_array_entry *choir_array_list_entry(const choir_array_list *l, size_t i);
 // Writes an npy file (version 1.0) of packed data, whole or not at all. CHOIR_UNSUPPORTED: bf16.
@@ -89,25 +92,25 @@ typedef enum {
 	CHOIR_CSV_CATEGORY, // i32, the text's number (choir_dataset_category)
 	// f32 [number of texts]: 1 at the text's number, else 0.
 	CHOIR_CSV_ONE_HOT,
-	// Days since 1970-01-01 UTC, with fractions, of dates as in ISO 8601 or 2026/11/24, also with
-	// a time; without a zone it is UTC.
+	// Days since 1970-01-01 UTC, with fractions. Dates are as in ISO 8601 or 2026/11/24, and may
+	// have a time. A time without a zone is UTC.
 	CHOIR_CSV_DATE
 } choir_csv_kind;
 // A column of a CSV file.
 typedef struct choir_csv_column {
 	const char *name; // in the header, or "0", "1", ...
-	// The dataset's column; NULL: name. Columns of one dtype and output are gathered to one of
-	// shape [their number], in the list's order. Inferred numbers then become f32, and categories
-	// have no texts.
+	// The dataset's column; NULL: name. Columns of one dtype and output are gathered to one column
+	// of shape [their number], in the list's order. Then inferred numbers become f32, and
+	// categories have no texts.
 	const char *output;
 	choir_csv_kind kind;
 	// For CHOIR_CSV_NUMBER f32, f64, i32, i64, u8 or bool (0 or 1); for CHOIR_CSV_DATE f32 or f64.
 	choir_dtype dtype;
-	// The texts of categories and one-hot numbers, in the order of their numbers; any other is a
-	// bad record. categories 0: the texts in the files, sorted by their bytes.
+	// The texts of categories and one-hot numbers, in the order of their numbers; another text is
+	// a bad record. categories 0: the texts in the files, sorted by their bytes.
 	size_t categories;
 	const char *const *category;
-	// One more f32: 1 in a row without a value here, else 0. For CHOIR_MISSING_NAN.
+	// Adds an f32 number: 1 in a row without a value here, else 0. For CHOIR_MISSING_NAN.
 	bool indicator;
 	bool drop_missing; // rows without a value here are dropped
 } choir_csv_column;
@@ -134,37 +137,40 @@ typedef struct choir_csv_options {
 	const choir_csv_column *column;
 	// An f32 column that gathers all numbers that the list does not name. NULL: none.
 	const char *other_columns;
-	// It also gathers, as one-hot, columns with at most this many different texts, each twice on
-	// average. 0: no text; SIZE_MAX: all text.
+	// other_columns also gathers, as one-hot, text columns with at most this number of different
+	// texts, if a text occurs at least twice on average. 0: no text columns; SIZE_MAX: all.
 	size_t other_categories;
-	bool other_dates; // it also gathers columns of dates
-	// Columns in it have an indicator if rows read to infer them lack a value.
+	bool other_dates; // other_columns also gathers columns of dates
+	// Columns in other_columns have an indicator if a row that was read to infer them lacks a
+	// value.
 	bool indicators;
 	choir_missing missing;
 	// Texts for "no value", besides the empty text. 0: NA, N/A, NaN, nan, null and NULL.
 	size_t missing_texts;
 	const char *const *missing_text;
 	choir_bad_record bad_record;
-	// Rows read to infer the columns; 0: all. Later rows that do not fit are bad records.
+	// The number of rows that are read to infer the columns; 0: all. Later rows that do not fit
+	// are bad records.
 	int64_t infer_rows;
-	// A CSV dataset of files with the same header, whose columns and texts are used; may then be
-	// freed. NULL, or without texts of a chosen column: the files are read to infer all.
+	// A CSV dataset of files with the same header, which may be freed after the call. Its columns
+	// and texts are used. If it is NULL, or lacks texts of a chosen column, the files are read to
+	// infer all.
 	const choir_dataset *schema;
 	// An additional i64 column: each row's number, from 0, over all rows of all files.
 	const char *row_number;
 } choir_csv_options;
 // Reads the rows of CSV files (RFC 4180) with the same columns, plain or compressed by gzip.
 //
-// Lines end with LF or CR LF. Ignored are empty lines, a byte order mark, spaces around a field or
-// its quotes, a first column without a name in the header, and a separator at the end of the
-// header or of all rows. Numbers are decimal with a point, inf or nan, rounded correctly; those
-// beyond the dtype become inf.
+// Lines end with LF or CR LF. Choir ignores empty lines, a byte order mark, spaces around a field
+// or its quotes, a first column without a name in the header, and a separator at the end of the
+// header or of all rows. Numbers are decimal with a point, inf or nan, and are rounded correctly.
+// Numbers beyond the dtype become inf.
 //
 // To infer columns or texts, this call reads the files, twice if a column of categories begins
 // with numbers.
 //
-// CHOIR_CORRUPT also: text that is not UTF-8; a row of more than 64 MiB. At most 32 columns are
-// not gathered; at most 1,048,576 categories.
+// CHOIR_CORRUPT also: text that is not UTF-8; a row of more than 64 MiB. Limits: 32 columns that
+// are not gathered; 1,048,576 categories.
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o);
 
 // A column of the files, chosen or not.
@@ -187,8 +193,8 @@ const char *choir_csv_dataset_category(const choir_dataset *d, size_t i, size_t 
 // later stage.
 size_t choir_dataset_categories(const choir_dataset *d, const char *column);
 const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i);
-// The rows that d's sources left out in this pass: those without a value, and bad records. After
-// repeat, those of all its passes so far. Threads: any.
+// The number of rows that d's sources left out in this pass: rows without a value, and bad
+// records. After repeat, in all of its passes so far. Threads: any.
 int64_t choir_dataset_dropped(const choir_dataset *d);
 int64_t choir_dataset_skipped(const choir_dataset *d);
 
@@ -198,15 +204,16 @@ int64_t choir_dataset_skipped(const choir_dataset *d);
 typedef struct {
 	const char *name; // several columns may use the same feature
 	const char *as; // the dataset's column; NULL: name
-	// A float feature gives f32; an int64 feature i64, i32, u8 or bool, if each value fits; a
-	// bytes feature with values of one length any dtype, little-endian.
+	// A float feature gives f32; an int64 feature gives i64, i32, u8 or bool, if each value fits;
+	// a bytes feature with values of one length gives any dtype, little-endian.
 	choir_dtype dtype;
 	// The shape of one example. Rank CHOIR_NONE: the first example gives the shape and the dtype
 	// (f32, i64, or u8 for bytes): a scalar for one number, [n] for n numbers or bytes, [m, n] for
 	// m values of n bytes.
 	choir_shape shape;
 	bool pad; // too few values are filled up with zeros
-	// The packed values of an example without the feature; copied. NULL: CHOIR_NOT_FOUND.
+	// The packed values of an example without the feature; copied. NULL: such an example fails
+	// with CHOIR_NOT_FOUND.
 	const void *missing;
 } choir_feature;
 
@@ -218,8 +225,8 @@ typedef struct {
 	choir_compression compression;
 	// With SKIP, a wrong length makes the rest of the file one bad record.
 	choir_bad_record wrong;
-	// Records are bytes of one column, which features may describe. n 0: "record", u8, of the
-	// first record's length.
+	// Each record is the bytes of one column, which features may describe. n 0: the column
+	// "record", u8, of the first record's length.
 	bool raw;
 	// n 0: all features of the first example, sorted by name.
 	size_t n;
@@ -234,8 +241,8 @@ choir_dataset *choir_tfrecord_dataset_new(const char *path, const choir_tfrecord
 typedef struct choir_tfrecord_writer choir_tfrecord_writer;
 // AUTO: gzip if path ends in ".gz", else plain.
 choir_tfrecord_writer *choir_tfrecord_writer_new(const char *path, choir_compression compression);
-// Adds a record of plain bytes. After a failure to write, every later call returns it, and no file
-// appears.
+// Adds a record of plain bytes. After a failure to write, every later call returns this failure,
+// and no file appears.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write(
 		choir_tfrecord_writer *w, const void *data, size_t bytes);
 // Adds a tf.train.Example of columns[i].data. f32 becomes a float feature; i64, i32, bool and
@@ -287,11 +294,12 @@ typedef struct {
 	// SKIP: the constructor decodes all files, and leaves out and logs those that cannot be
 	// decoded.
 	choir_bad_record bad_record;
-	// The classes, in the order of their numbers. Another directory is CHOIR_INVALID. classes 0:
+	// The classes, in the order of their numbers. CHOIR_INVALID: another directory. classes 0:
 	// each directory is a class, sorted by the bytes of their names.
 	size_t classes;
 	const char *const *class_name;
-	// A dataset of the same directory, whose files and classes are used; may then be freed.
+	// A dataset of the same directory, which may be freed after the call. Its files and classes
+	// are used.
 	const choir_dataset *schema;
 } choir_image_directory_options;
 // Reads the PNG and JPEG images of a directory with one directory for each class. Columns are
@@ -300,15 +308,15 @@ typedef struct {
 // Examples are ordered by class, then by the bytes of their file names. Only names that end in
 // .png, .jpg or .jpeg and do not begin with a dot count. Links are followed.
 //
-// An image is scaled to the smallest size that covers height x width pixels, bilinear with
-// Pillow's antialiasing filter and arithmetic, and cropped to the centre. Transparency and EXIF
-// orientation are ignored. CMYK becomes RGB.
+// An image is scaled to the smallest size that covers height x width pixels, and then cropped to
+// the centre. Scaling is bilinear, with Pillow's antialiasing filter and arithmetic. Transparency
+// and EXIF orientation are ignored. CMYK becomes RGB.
 //
 // Reading an example decodes its file, so a shuffle needs no buffer.
 //
-// Each class has images. CHOIR_CORRUPT: an image that cannot be decoded. CHOIR_UNSUPPORTED: a
-// build without libpng or libjpeg (choir_has_feature("png"), "jpeg"); more than 134,217,728
-// pixels; a file of more than 256 MiB.
+// Each class has at least one image. CHOIR_CORRUPT: an image that cannot be decoded.
+// CHOIR_UNSUPPORTED: a build without libpng or libjpeg (choir_has_feature("png"), "jpeg"); more
+// than 134,217,728 pixels; a file of more than 256 MiB.
 choir_dataset *choir_image_directory_dataset_new(
 		const char *directory, const choir_image_directory_options *o);
 // The path of the i-th example's file, or NULL.
@@ -323,7 +331,8 @@ choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column
 // Reads windows of text: "input", u8 [context], has bytes i to i + context - 1, and "target" has
 // bytes i + 1 to i + context. i is 0, stride, 2 stride, ... as long as the text has these bytes; a
 // stride of 0 means context. A shuffle needs no buffer. A compressed file is unpacked into memory
-// here. CHOIR_UNSUPPORTED: more than 1 GiB, or than both 64 MiB and 32 times its size.
+// here. CHOIR_UNSUPPORTED: the text has more than 1 GiB, or more than 64 MiB and 32 times the
+// file's size.
 choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context, int64_t stride);
 // Reads lines, as u8 [CHOIR_UNKNOWN] without their ends (LF or CR LF). A line that is not UTF-8 is
 // a bad record.
@@ -338,12 +347,12 @@ choir_dataset *choir_range_dataset_new(
 // Repeats the example in columns[i].data, which is copied. CHOIR_FOREVER: without end.
 choir_dataset *choir_constant_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[]);
-// Examples in memory: columns[i].data has column i of all. n is 1 to 32. Without copy the data are
-// borrowed, and must not change until the dataset is freed.
+// Examples in memory: columns[i].data has column i of all examples. n is 1 to 32. If copy is
+// false, the data are borrowed, and must not change until the dataset is freed.
 choir_dataset *choir_memory_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[], bool copy);
-// Writes one example to out[i], for columns[i]. position counts from 0 in each pass. CHOIR_END: no
-// more examples. Runs on the reading thread, which is Choir's if choir_dataset_prefetch follows.
+// Writes one example: column i to out[i]. position counts from 0 in each pass. CHOIR_END: no more
+// examples. Runs on the reading thread, which is Choir's if choir_dataset_prefetch follows.
 typedef choir_status choir_example_fn(int64_t position, void *const out[], void *user);
 choir_dataset *choir_generator_dataset_new(
 		size_t n, const choir_column columns[], choir_example_fn *fn, void *user);
@@ -364,8 +373,8 @@ typedef struct {
 	double timeout;
 } choir_queue_options;
 // Makes a dataset and its writing end, which may be freed in any order. Each choir_queue_close
-// ends a pass. Examples that were read are not kept: a rewind within a pass is CHOIR_UNSUPPORTED,
-// and after a restore the program must put in the pass again.
+// ends a pass. Examples that were read are not kept. So a rewind within a pass fails with
+// CHOIR_UNSUPPORTED, and after a restore the program must put in the examples of the pass again.
 choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue);
 // Copies all examples into the queue, or none: data[i] has their column i, packed. Waits for space

@@ -1,7 +1,7 @@
-// How calls fail. An action returns a choir_status, a constructor the object or NULL, an
-// expression a tensor (or another object of its frame) or NULL, also for a NULL operand. The frame
-// keeps the first failure, so a formula needs one check, at its end. Getters and destructors
-// cannot fail; destructors accept NULL.
+// How calls fail. An action returns a choir_status. A constructor returns the object or NULL. An
+// expression returns a tensor (or another object of its frame) or NULL, also for a NULL operand.
+// The frame keeps the first failure, so a formula needs one check, at its end. Getters and
+// destructors cannot fail; destructors accept NULL.
 //
 // Each thread keeps its last failure, with one line of text that names the object, what was found
 // and what was needed: "matmul: [16, 784] times [10, 784] does not fit". Choir prints no failure,
@@ -11,18 +11,19 @@
 // A program's function that Choir calls must return. In C++ it catches exceptions and returns
 // choir_fail(..., e.what()); an exception that leaves a noexcept function ends in std::terminate.
 // If a replica, merge or update function does not return:
-// - A C++ exception or longjmp to code outside of Choir, on the thread that called Choir: the
-//   strategy can only be freed, by this thread, whose other calls in cross-replica context are
-//   CHOIR_STATE. Replicas on other threads continue until choir_strategy_free returns, so their
-//   objects must live until then.
-// - pthread_exit on the thread that called Choir: the strategy can only be freed, by any thread.
-// - pthread_exit on one of Choir's threads: the run fails with CHOIR_STATE, the text names the
-//   replica, and the strategy can run again.
+// - A C++ exception or longjmp to code outside of Choir, on the thread that called Choir: this
+//   thread can only free the strategy. Its other calls in cross-replica context fail with
+//   CHOIR_STATE. Replicas on other threads continue until choir_strategy_free returns; objects
+//   that they use must live until then.
+// - pthread_exit on the thread that called Choir: the strategy can only be freed. Any thread can
+//   free it.
+// - pthread_exit on one of Choir's threads: the run fails with CHOIR_STATE. The text names the
+//   replica. The strategy can run again.
 // - A C++ exception on one of Choir's threads ends the program (std::terminate).
 // - pthread_cancel of one of Choir's threads has no effect.
 //
-// All other functions must return, else the behavior is undefined: elementwise updates, functions
-// of datasets, initializers, kernels, and worker functions on the thread of
+// These functions must return, else the behavior is undefined: elementwise updates, functions of
+// datasets, initializers, kernels, and worker functions on the thread of
 // choir_strategy_run_workers. oneDNN and HDF5 may end the process if memory is exhausted.
 #pragma once
 
@@ -33,12 +34,12 @@ CHOIR_C_BEGIN
 // The result of a call.
 typedef enum {
 	CHOIR_OK = 0,
-	CHOIR_END, // no more data; not a failure, has no text
-	CHOIR_INVALID, // always wrong
-	CHOIR_STATE, // wrong now: context, scope, stale read, diverged replicas
+	CHOIR_END, // the data have ended; not a failure, has no text
+	CHOIR_INVALID, // wrong in every state
+	CHOIR_STATE, // wrong in this state: context, scope, stale read, diverged replicas
 	CHOIR_NOT_FOUND, // no such file, device or name; the text lists those that exist
 	CHOIR_NO_MEMORY, // no memory on the host or on a device
-	CHOIR_IO, // the operating system refused
+	CHOIR_IO, // the operating system refused a request
 	CHOIR_CORRUPT, // a file or message is damaged, or of another format
 	CHOIR_UNSUPPORTED, // a dtype, device or option that this build does not support
 	CHOIR_CANCELLED, // another replica or worker failed first
@@ -58,12 +59,12 @@ const char *choir_error(void);
 CHOIR_MUST_CHECK choir_status choir_error_status(void);
 
 // Records a failure of a program's function, and returns status. The arguments are those of
-// printf, with a decimal point in every locale; choir_error() may be one of them. Line ends become
-// spaces. A long text is cut and ends in "...", and an empty text becomes the status's name.
+// printf, but every locale gives a decimal point. choir_error() may be an argument. Line ends
+// become spaces. A long text is cut and ends in "...". An empty text becomes the status's name.
 // CHOIR_OK and CHOIR_END record nothing. Allocates nothing and keeps errno.
 choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 
-// The same with a text as it is, for languages that cannot call functions like printf.
+// Like choir_fail with the format "%s", for languages that cannot call functions like printf.
 CHOIR_MUST_CHECK choir_status choir_fail_text(choir_status status, const char *text);
 
 // Returns the status of expr from the enclosing function, unless it is CHOIR_OK.
@@ -74,16 +75,16 @@ CHOIR_MUST_CHECK choir_status choir_fail_text(choir_status status, const char *t
 			return try_status_; \
 	} while (0)
 
-// For programs, not for libraries: if an action (CHOIR_CHECK; also for CHOIR_END) or a constructor
-// (CHOIR_CHECK_NEW) fails, prints "FILE:LINE: STATUS: TEXT" to stderr and calls exit(1).
+// For programs, not for libraries. CHOIR_CHECK takes an action, and counts CHOIR_END as a failure.
+// CHOIR_CHECK_NEW takes a constructor. A failure prints "FILE:LINE: STATUS: TEXT" to stderr and
+// calls exit(1).
 #define CHOIR_CHECK(expr) choir_check((expr), __FILE__, __LINE__)
 #define CHOIR_CHECK_NEW(object) choir_check_new((object), __FILE__, __LINE__)
 
-// Behind the macros. choir_check prints the last failure's text only if that failure has this
-// status.
+// For the macros. choir_check prints the last failure's text only if it has this status.
 void choir_check(choir_status status, const char *file, int line);
 
-// Fails if object is NULL.
+// Prints and exits if object is NULL.
 void choir_check_new(const void *object, const char *file, int line);
 
 CHOIR_C_END

@@ -1,12 +1,12 @@
 // A strategy places replicas on devices and synchronizes them. replica.h, cross.h and update.h
 // have the calls inside a run.
 //
-// Each device runs a block of consecutive replicas, one after another; with R replicas on P
-// devices, the first R mod P devices run one more. A run's result depends on the program, the
-// seed, R and the global batch, not on P.
+// Each device runs a block of consecutive replicas, one after another. With R replicas on P
+// devices, each of the first (R mod P) devices runs one replica more. A run's result depends on
+// the program, the seed, R and the global batch, not on P.
 //
-// Errors: runs, reductions and choir_strategy_cross are CHOIR_STATE in a replica or in another
-// strategy's context. After a fork, the child can only free the parent's strategies.
+// Errors: runs, reductions and choir_strategy_cross fail with CHOIR_STATE in a replica or in
+// another strategy's context. After a fork, the child can only free the parent's strategies.
 // Threads: any thread may call constructors and getters; the other calls on a strategy are made by
 // one thread at a time.
 #pragma once
@@ -33,9 +33,9 @@ typedef enum {
 typedef struct {
 	size_t size;
 	// choir_cross_batch_reduce_to concatenates values with the same dtype, divisor and destination
-	// to packs. bytes_per_pack: a pack takes values until it has more bytes. num_packs: packs of
-	// one length, but the last; one if there are fewer elements. Set at most one; both 0: each
-	// value is a collective.
+	// into packs. bytes_per_pack: a pack takes values until it has more bytes than this.
+	// num_packs: the number of packs, of one length except the last; one if there are fewer
+	// elements. Set at most one of these. Both 0: each value is a collective.
 	int64_t bytes_per_pack, num_packs;
 	// Seconds that a collective waits for the next device; CHOIR_FOREVER: no limit.
 	double timeout;
@@ -47,14 +47,16 @@ typedef struct {
 typedef enum {
 	CHOIR_PARTITION_NONE = 0,
 	CHOIR_PARTITION_FIXED, // .max_shards, which must be set
-	// The most shards of at least .partition_size bytes (0: 256 KiB), at most .max_shards (0: 1).
+	// As many shards as possible of at least .partition_size bytes (0: 256 KiB) each, up to
+	// .max_shards (0: 1).
 	CHOIR_PARTITION_MIN_SIZE,
-	// The fewest shards of at most .partition_size bytes (required), at most .max_shards (0: no
-	// limit). A larger row is a shard of its own.
+	// As few shards as possible of at most .partition_size bytes (required) each, up to
+	// .max_shards (0: no limit). A larger row is a shard of its own.
 	CHOIR_PARTITION_MAX_SIZE
 } choir_partition;
 
-// Options of another kind of strategy are CHOIR_INVALID, except .overlap and .compare_steps.
+// CHOIR_INVALID: an option of another kind of strategy is set, except .overlap and .compare_steps.
+// All workers of a cluster need the same .overlap, .compare_steps, .precision and .wire.
 typedef struct choir_strategy_options {
 	size_t size;
 	// Up to 1024 different device names: "cpu:0,cpu:1". NULL or "": the environment variable
@@ -62,10 +64,10 @@ typedef struct choir_strategy_options {
 	// available processor. "remote:HOST:PORT" names all devices of a server (serve.h).
 	const char *devices;
 	// The number of replicas of the job, at most 2^20. 0: one for each named device or accelerator
-	// (1 on unnamed CPUs) and at least one for each of .workers.
+	// (1 on unnamed CPUs), and at least one for each of .workers.
 	int replicas;
-	// Threads that share a device's large operations, with the same bits. 0: one; if it is pinned,
-	// an equal share of the processors.
+	// The number of threads that share a device's large operations, with the same bits. 0: one;
+	// for a pinned device, an equal share of the processors.
 	int cores_per_device;
 	// Whether the strategy's own threads are pinned. Default: on if the process started with a
 	// narrowed affinity mask, has a processor for each device, and shares none with another
@@ -75,121 +77,120 @@ typedef struct choir_strategy_options {
 	// Seconds that a replica waits for another before CHOIR_TIMEOUT. 0: 60; CHOIR_FOREVER: no
 	// limit.
 	double timeout;
-	// How devices sum, with the same bits: "direct" (host memory only), "ring",
-	// "hierarchical_copy", "reduce_to_one_device", or a registered name
-	// (extend/cross_device_ops_table.h). NULL: the one with the highest score. With several
-	// workers in .cluster always "workers".
+	// The algorithm that sums between devices. All give the same bits: "direct" (host memory
+	// only), "ring", "hierarchical_copy", "reduce_to_one_device", or a registered name
+	// (extend/cross_device_ops_table.h). NULL: the algorithm with the highest score. With several
+	// workers in .cluster it is always "workers".
 	const char *cross_device_ops;
-	// Central storage, parameter server: where variables are. NULL: the only device that runs
-	// replicas, else cpu:0.
+	// Central storage, parameter server: the devices of variables. NULL: the device that runs
+	// replicas if there is only one, else cpu:0.
 	const char *parameter_devices;
-	// Not both its .implementation and .cross_device_ops.
+	// How values travel. Do not set both its .implementation and .cross_device_ops.
 	const choir_communication_options *communication;
 	// Parameter server: the number of workers, 1 to 1024, each with at least one replica; 0 means
 	// 1.
 	int workers;
 	// Parameter server with several workers. On (default): a variable's lock guards each read,
-	// write and update. Off: relaxed atomics on host memory; a read may mix updates, and a
-	// simultaneous write of an element may be lost. ON_READ variables and update functions use
-	// locks.
+	// write and update. Off: relaxed atomics on host memory. Then a read may mix updates, and one
+	// of two simultaneous writes of an element may be lost. ON_READ variables and update functions
+	// always use locks.
 	choir_toggle locked_updates;
-	// Parameter server: how mirrored variables are cut. The shards, at most 4096 of a variable,
-	// are placed round-robin. Scalars, wrapped memory, and variables colocated with an uncut or a
-	// non-slot variable stay whole.
+	// Parameter server: how mirrored variables are cut. A variable has at most 4096 shards, placed
+	// round-robin. Scalars, wrapped memory, and variables colocated with an uncut or a non-slot
+	// variable stay whole.
 	choir_partition partition;
 	int64_t partition_size; // bytes
 	int max_shards;
-	// Multi-worker mirrored: the workers; must outlive the strategy. .devices are this worker's.
-	// NULL: one worker.
+	// Multi-worker mirrored: the workers. The cluster must outlive the strategy. .devices are this
+	// worker's. NULL: one worker.
 	choir_cluster *cluster;
 	// Multi-worker mirrored. On: another thread exchanges large gradients during the backward
-	// pass, with the same bits. Default: the environment variable CHOIR_OVERLAP ("on", "off"),
-	// else on if every worker has an idle processor. Devices with separate memory ignore it. All
-	// workers need one value.
+	// pass. This does not change the bits. Default: the environment variable CHOIR_OVERLAP ("on",
+	// "off"), else on if every worker has an idle processor. It has no effect on devices with
+	// separate memory.
 	choir_toggle overlap;
 	// Multi-worker mirrored: the workers compare checksums of mirrored variables, learning rates,
 	// and options of new layers, after the 1st, 10th, 100th and every .compare_steps-th update (0:
-	// 1000), and before saves. CHOIR_NONE: never. A difference is CHOIR_STATE. All workers need
-	// one value.
+	// 1000), and before saves. CHOIR_NONE: never. CHOIR_STATE: the workers differ.
 	int64_t compare_steps;
-	// The precision of the replicas' operations, the same on all workers. Default: F32.
+	// The precision of the replicas' operations. Default: F32.
 	choir_precision precision;
-	// The dtype in which f32 gradients are summed and sent, the same on all workers: CHOIR_F32
-	// (default), CHOIR_BF16 or CHOIR_F16, which needs a loss scale (optimizer.h). Each replica's
-	// gradient and each node of the canonical tree is rounded to it (docs/rules.md, section 8).
-	// Indexed slices are rounded, but travel in f32. With one replica nothing is rounded.
-	// CHOIR_UNSUPPORTED: a device cannot add numbers of 16 bits.
+	// The dtype in which f32 gradients are summed and sent: CHOIR_F32 (default), CHOIR_BF16 or
+	// CHOIR_F16, which needs a loss scale (optimizer.h). Each replica's gradient and each node of
+	// the canonical tree are rounded to this dtype (docs/rules.md, section 8). Indexed slices are
+	// rounded, but travel in f32. With one replica nothing is rounded. CHOIR_UNSUPPORTED: a device
+	// cannot add numbers of 16 bits.
 	choir_dtype wire;
 	// In place of .devices: JSON like "cluster" of TF_CONFIG, {"worker": ["node1:7000",
 	// "node2:7000"]}. The strategy uses all devices of these servers (serve.h), in their order.
 	const char *cluster_spec;
 } choir_strategy_options;
 
-// The constructors below. CHOIR_NOT_FOUND: an unknown device or cross-device operation.
-// CHOIR_UNSUPPORTED: cross-device operations that do not support the devices. Opening a device may
-// fail.
+// The type of the constructors below. CHOIR_NOT_FOUND: an unknown device or cross-device
+// operation. CHOIR_UNSUPPORTED: cross-device operations that do not support the devices. Opening a
+// device may fail.
 typedef choir_strategy *choir_strategy_constructor(const choir_strategy_options *o);
 
-// A variable has the same value on all devices.
+// Mirrored: a variable has the same value on all devices.
 choir_strategy *choir_mirrored_strategy_new(const choir_strategy_options *o);
 
-// One replica on one device, the first of CHOIR_DEVICES.
+// One replica on one device. Default: the first of CHOIR_DEVICES.
 choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o);
 
-// Central storage: a mirrored variable has one copy, on the one parameter device, which need not
-// run replicas. Devices with other memory copy it for each read. Results have a mirrored
-// strategy's bits.
+// Central storage: a mirrored variable has one copy, on the parameter device. This device need not
+// run replicas. A device with other memory copies the variable for each read. Results have a
+// mirrored strategy's bits.
 choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options *o);
 
 // Parameter server, on one machine. Each worker has its own replicas and its own loop
-// (choir_strategy_run_workers), and does not wait for others. Mirrored variables and shards have
-// one copy, placed round-robin on the parameter devices. With several workers a read is a copy.
-// Workers' sums are applied in the order of arrival. An ON_READ variable has a component for each
-// replica of every worker.
+// (choir_strategy_run_workers), and does not wait for other workers. Mirrored variables and shards
+// have one copy, placed round-robin on the parameter devices. With several workers a read is a
+// copy. Workers' sums are applied in the order of arrival. An ON_READ variable has a component for
+// each replica of every worker.
 //
 // A call on the strategy itself acts for the first worker. With one worker, results have a
 // mirrored strategy's bits.
 choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o);
 
-// Mirrored over several workers: processes of the same program (cluster.h). Each runs a block of
-// consecutive replicas, by default one for each device, synchronously with the others. Results
-// have the bits of a mirrored strategy with as many replicas.
+// Mirrored over several workers: processes of the same program (cluster.h). Each worker runs a
+// block of consecutive replicas, by default one for each device, synchronously with the others.
+// Results have the bits of a mirrored strategy with as many replicas.
 //
 // All workers make these calls in the same order, else CHOIR_STATE: calls in replicas, calls that
 // make variables, and reductions and metric results outside of replicas. If a worker fails, the
 // others fail with CHOIR_CANCELLED and its text, and the cluster cannot be used again. Each worker
-// has a replica. CHOIR_STATE: the workers' options differ.
+// has at least one replica. CHOIR_STATE: the workers' options differ.
 choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_options *o);
 
-// A strategy of a kind: "default" (a new one, like one_device), "one_device", "mirrored",
+// Makes a strategy of a kind: "default" (a new one, like one_device), "one_device", "mirrored",
 // "central_storage", "parameter_server", "multi_worker_mirrored", or a registered kind
-// (extend/strategy_table.h); others are CHOIR_NOT_FOUND.
+// (extend/strategy_table.h). Other names are CHOIR_NOT_FOUND.
 choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o);
 
-// A new strategy of s's kind and options. Without named devices CHOIR_DEVICES is read again.
-// CHOIR_STATE: s is the default strategy.
+// Makes a strategy of s's kind and options. If the options name no devices, CHOIR_DEVICES is read
+// again. CHOIR_STATE: s is the default strategy.
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 
-// Frees s, its threads and all objects made in s, but never the default strategy. Scopes and runs
-// of s must have ended; a run that an exception or longjmp left (status.h) is ended first. s is no
-// longer set on the calling thread.
+// Frees s, its threads and all of its objects. The default strategy is never freed. Scopes and
+// runs of s must have ended; only a run that an exception or longjmp left (status.h) is ended
+// here. If s is set on the calling thread, it is set no longer.
 void choir_strategy_free(choir_strategy *s);
 
 // The strategy of a program that makes none: one replica, on the first device of CHOIR_DEVICES,
-// else on the first accelerator or on cpu:0. Its scope cannot be inside another's.
+// else on the first accelerator or on cpu:0. Its scope cannot be inside another strategy's scope.
 choir_strategy *choir_default_strategy(void);
 
 // The calling thread's strategy and context
 
-// The strategy of this thread's innermost scope, replica, merge call or update; else the set one,
-// else the default one. NULL: it cannot be made.
+// The strategy of this thread's innermost scope, replica, merge call or update; else the strategy
+// that the thread has set, else the default strategy. NULL: the default strategy cannot be made.
 choir_strategy *choir_strategy_current(void);
 
-// Whether the current strategy is not the default one.
+// False if the current strategy is the default strategy.
 bool choir_has_strategy(void);
 
-// Whether this thread is in a scope, a merge call or an update, or outside of all contexts has a
-// set strategy.
+// Whether this thread is in a scope, a merge call or an update. Outside of all contexts: whether
+// it has set a strategy.
 bool choir_in_cross_replica_context(void);
 
 // Makes s this thread's current strategy outside of scopes and runs, until the thread sets
@@ -205,7 +206,7 @@ CHOIR_MUST_CHECK choir_status choir_strategy_set_current(choir_strategy *s);
 // The number of replicas of the job.
 int choir_strategy_replicas(const choir_strategy *s);
 
-// The number of replicas in this process. Sets (value.h) have values of these only.
+// The number of replicas in this process. Sets (value.h) have values of these replicas only.
 int choir_strategy_local_replicas(const choir_strategy *s);
 
 // The lowest replica_id in this process.
@@ -215,13 +216,13 @@ int choir_strategy_first_replica_id(const choir_strategy *s);
 int choir_strategy_worker_devices(const choir_strategy *s);
 choir_device *choir_strategy_worker_device(const choir_strategy *s, int index);
 
-// The index of d among these, or CHOIR_NONE.
+// The index of d among these devices, or CHOIR_NONE.
 int choir_strategy_worker_device_index(const choir_strategy *s, const choir_device *d);
 
 // "mirrored" and so on.
 const char *choir_strategy_name(const choir_strategy *s);
 
-// The algorithm that sums if a call names none.
+// The algorithm that sums between devices if a call names none.
 const char *choir_strategy_cross_device_ops(const choir_strategy *s);
 
 // The number of workers that choir_strategy_run_workers calls.
@@ -240,10 +241,10 @@ bool choir_strategy_is_chief(const choir_strategy *s);
 // The option .cluster, or NULL.
 choir_cluster *choir_strategy_cluster(const choir_strategy *s);
 
-// The median latency of waking the .overlap thread, in seconds. 0: none.
+// The median time to wake the .overlap thread, in seconds. 0: no such thread.
 double choir_strategy_overlap_latency(const choir_strategy *s);
 
-// After AUTO is resolved: F32, MIXED_BF16 or MIXED_F16. NULL: F32.
+// The precision after AUTO is resolved: F32, MIXED_BF16 or MIXED_F16. NULL: F32.
 choir_precision choir_strategy_precision(const choir_strategy *s);
 
 // Whether v was made in a scope of s.
@@ -251,18 +252,20 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 
 // Runs
 
-// Calls fn once for each local replica. Devices run at the same time, the first on the calling
-// thread, so fn writes only its replica's part of what user points to. Returns after all replicas
-// have returned and all requested updates are done. A merge function may call it, too.
+// Calls fn once for each local replica. Devices run at the same time, the first device on the
+// calling thread. So fn may write only its replica's part of what user points to. Returns after
+// all replicas have returned and all requested updates are done. A merge function may also call
+// choir_strategy_run.
 //
-// args: a set of s for choir_replica_arg, or NULL. results: NULL drops the replicas' results; if
-// *results is NULL, the call makes a set (choir_values_free). Another set, not args, is cleared
-// first. Results of one name become one leaf (docs/rules.md, section 6). After a failure the set
-// is empty.
+// args: a set of s for choir_replica_arg, or NULL. results NULL: the replicas' results are
+// dropped. *results NULL: the call makes a set (free it with choir_values_free). Otherwise it
+// first clears this set, which is not args. Results of one name become one leaf (docs/rules.md,
+// section 6). After a failure the set is empty.
 //
 // Returns the failure of the lowest replica_id that was not just cancelled. A failure in a
-// replica's frame fails the replica even if fn ignores it. After a failure, variables that an
-// update was changing are undefined (variable.h), and s can run again. The run's own failures:
+// replica's frame is a failure of the replica, even if fn ignores it. After a failure, variables
+// that an update was changing are undefined (variable.h), and s can run again. The run's own
+// failures:
 // - CHOIR_INVALID: a set belongs to another strategy; a leaf has no value for a replica.
 // - CHOIR_STATE also: the thread is in an update; another run of s is under way; replicas made
 //   different calls, or returned different names; an exception or longjmp left a function
@@ -272,30 +275,32 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 CHOIR_MUST_CHECK choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn,
 		void *user, choir_values *args, choir_values **results);
 
-// One worker's loop. It runs group, the thread's current strategy with this worker's replicas,
-// which must not be freed. Variables made in group belong to the parameter server strategy.
+// One worker's loop. group is a strategy with this worker's replicas, and is current on this
+// thread. The function calls choir_strategy_run on group, and must not free it. Variables of group
+// belong to the parameter server strategy.
 typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *user);
 
-// Calls fn for all workers at the same time, the first on the calling thread, and returns after
-// all. Other strategies have one worker, whose group is s.
+// Calls fn for all workers of a parameter server at the same time, the first on the calling
+// thread. Returns after all have returned. Other strategies have one worker, whose group is s.
 //
 // If fn fails, the next run of every other worker fails with CHOIR_CANCELLED. Returns the failure
-// of the lowest worker that was not cancelled. A worker that never returns cannot be stopped.
-// CHOIR_STATE also: workers of s are running already.
+// of the lowest worker that was not just cancelled. CHOIR_STATE also: workers of s are running
+// already.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 		choir_strategy *s, choir_worker_fn *fn, void *user);
 
-// Reduces v over replicas to one tensor in v's frame, or, without one (choir_variable_as_value),
-// in that of choir_strategy_cross. Sums follow the canonical tree (docs/rules.md, section 8).
+// Reduces v over replicas to one tensor in v's frame. If v has no frame (choir_variable_as_value),
+// the result is in the frame of choir_strategy_cross. Sums follow the canonical tree
+// (docs/rules.md, section 8).
 //
 // With CHOIR_NO_AXIS, the tensors of v (an ON_READ variable's components) need one shape. MEAN
-// divides by the number of replicas, or by the sum of the counts if all have one
-// (choir_with_count). A plain or mirrored value or variable is its own mean; its SUM is
-// CHOIR_INVALID, unless it is the number 0 or there is one replica.
+// divides by the number of replicas. If all tensors have a count (choir_with_count), it divides by
+// the sum of the counts. The MEAN of a plain or mirrored value or variable is this value. Its SUM
+// is CHOIR_INVALID, unless the value is the number 0 or there is one replica.
 //
-// With axes, each replica first sums its tensor along the axes, which removes them; their sizes
-// may differ or be 0. MEAN then divides by the number of summed elements. A value that is the same
-// for all replicas counts once for each.
+// With axes, each replica first sums its tensor along these axes, which the result lacks. Their
+// sizes may differ or be 0. MEAN then divides by the number of summed elements. A value that is
+// the same for all replicas counts once for each replica.
 //
 // SUM keeps the dtype: f32, f64, i32, i64 or u8. Integers wrap around, but a sum of u8 above 255
 // is CHOIR_INVALID in a debug build of Choir. MEAN gives f64 for i32 and i64, and f32 for u8 and
@@ -307,8 +312,8 @@ choir_tensor *choir_strategy_reduce(
 		choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes);
 
 // The program's cross-replica context outside of runs, for cross.h: the same object each time. In
-// a merge function it is the merge call's. The program clears its frame (choir_frame_clear), but
-// not between choir_cross_set_arg and the run or update.
+// a merge function, the context of the merge call. The program must clear the context's frame
+// (choir_frame_clear), but not between choir_cross_set_arg and the run or update.
 choir_cross *choir_strategy_cross(choir_strategy *s);
 
 CHOIR_C_END

@@ -64,9 +64,9 @@ typedef struct choir_supervisor_options {
 	choir_supervisor_fn *report;
 	void *user;
 	// The number of parameter servers of a coordinator's job (coordinator.h). Worker 0 is then the
-	// coordinator, the next ones are the servers. Each program gets its task by CHOIR_TASK and,
-	// with .hosts, CHOIR_HOST; its task then has the job's key. If another worker fails, the
-	// others go on, and it starts again. 0: no coordinator
+	// coordinator, the next ones are the servers. Each program gets its task by CHOIR_TASK, and
+	// with .hosts also by CHOIR_HOST and the job's key. If one of the other workers fails, it
+	// starts again, and the rest goes on. 0: no coordinator.
 	int servers;
 } choir_supervisor_options;
 
@@ -81,8 +81,8 @@ choir_supervisor *choir_supervisor_new(const choir_supervisor_options *o);
 // .min_workers. When the call returns, all processes of the job on this machine have ended.
 CHOIR_MUST_CHECK choir_status choir_supervisor_run(choir_supervisor *s);
 
-// Asks the workers to stop after their present step, as after the signal number (15: SIGTERM). A
-// second call kills them. Threads: any. A signal handler may make this call.
+// Asks the workers to stop after their present step, as if they got the signal number (15:
+// SIGTERM). A second call kills the workers. Threads: any. A signal handler may make this call.
 void choir_supervisor_stop(choir_supervisor *s, int number);
 
 // The signal that stopped the job before the workers had saved; 0: none.

@@ -1,14 +1,14 @@
 // Tensors and the frames that own them. A frame is the memory of one context on one device, for
-// example of one call of a replica. A tensor's elements are packed, row-major, of one dtype, rank
-// 0 to 8, and never change. It lives until its frame is cleared. Operands have one frame;
-// choir_copy copies a tensor to another.
+// example of one call of a replica. A tensor has one dtype and rank 0 to 8. Its elements are
+// packed and row-major, and never change. A tensor lives until its frame is cleared. Operands are
+// in one frame; choir_copy copies a tensor to another frame.
 //
 // Work may still be queued on the frame's device when a call returns. A call that "waits" returns
 // when the tensor is final, and reports the failure of queued work.
 //
-// CHOIR_STATE: a tensor that a tape's backward pass (tape.h) has freed; a read of a variable that
-// has changed since. A call with a NULL tensor returns NULL, and is CHOIR_INVALID if nothing has
-// failed before.
+// CHOIR_STATE: a tape's backward pass (tape.h) has freed the tensor; the tensor is a read of a
+// variable that has changed since. A call with a NULL tensor returns NULL. It fails with
+// CHOIR_INVALID if nothing has failed before.
 // Threads: only the thread that runs the context may use its frame and tensors.
 #pragma once
 
@@ -19,9 +19,9 @@ CHOIR_C_BEGIN
 // The largest number of dimensions.
 enum { CHOIR_MAX_RANK = 8 };
 
-// Arithmetic takes f32, f64, f16 and bf16, and mostly also i32, i64 and u8 (op.h). f16 and bf16
-// are computed in f32, and each result is rounded to nearest, ties to even; their sums are f32. A
-// bool is one byte, 0 or 1.
+// Arithmetic takes f32, f64, f16 and bf16. Many operations also take i32, i64 and u8 (op.h). f16
+// and bf16 are computed in f32, and each result is rounded to nearest, ties to even. Sums of f16
+// and bf16 are f32. A bool is one byte, 0 or 1.
 typedef enum {
 	CHOIR_F32 = 0,
 	CHOIR_F64,
@@ -46,7 +46,7 @@ typedef struct {
 // elements.
 int64_t choir_shape_elements(const choir_shape *shape);
 
-// A set of axes: CHOIR_AXIS(0) | CHOIR_AXIS(-1). A negative axis counts from the last.
+// A set of axes: CHOIR_AXIS(0) | CHOIR_AXIS(-1).
 typedef uint32_t choir_axes;
 #define CHOIR_AXIS(i) ((choir_axes) 1 << (31u & (unsigned) (i)))
 #define CHOIR_NO_AXIS ((choir_axes) 0)
@@ -57,8 +57,8 @@ typedef struct choir_tensor choir_tensor;
 
 // Frames
 
-// Makes a frame for the program on device d (NULL: cpu:0). Random numbers are those of step 0,
-// replica 0. Fails as choir_device_find.
+// Makes a frame for the program on device d (NULL: cpu:0). Its random numbers are those of step 0
+// and replica 0. Fails as choir_device_find.
 choir_frame *choir_frame_new(choir_device *d);
 
 // Frees a frame of choir_frame_new and its tensors. Waits for its device.
@@ -68,12 +68,12 @@ void choir_frame_free(choir_frame *f);
 // memory and the count of random draws stay.
 void choir_frame_clear(choir_frame *f);
 
-// The present point of f.
+// Marks the present point of f, for choir_frame_rewind.
 size_t choir_frame_mark(choir_frame *f);
 
-// Waits for queued work, then frees all that was made since choir_frame_mark: tensors, their
-// records on the tape, and a tape that began later. The frame keeps its failure. Ignores a later
-// mark.
+// Waits for queued work, then frees all that was made after mark: tensors, their records on the
+// tape, and the tape itself if it began after mark. The frame keeps its failure. A mark after the
+// present point is ignored.
 void choir_frame_rewind(choir_frame *f, size_t mark);
 
 // The first failure since f was cleared, or CHOIR_OK.
@@ -84,26 +84,26 @@ bool choir_frame_is_training(const choir_frame *f);
 
 // Making tensors
 
-// Copies packed data; NULL only for an empty shape.
+// Makes a tensor of a copy of packed data. data may be NULL only for an empty shape.
 choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
-// Like choir_constant, but without the copy if the device can use host memory. data stays the
-// caller's and must not change until f is cleared. Results and arguments of merge calls are
-// copies.
+// Like choir_constant, but without the copy if the device can use host memory. The caller keeps
+// data, which must not change until f is cleared. Results and arguments of merge calls are copied.
 choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Makes a plain number: a scalar that takes the dtype of the first operand that is not a plain
-// number, else f64. CHOIR_INVALID: 0.5 or 300 in u8. It cannot be a source of gradients (tape.h):
-// use choir_fill. Reductions treat it apart (docs/rules.md, section 8).
+// number, else f64. CHOIR_INVALID: that dtype cannot hold value, such as 0.5 or 300 in u8. For a
+// source of gradients (tape.h), use choir_fill. Reductions have a rule for plain numbers
+// (docs/rules.md, section 8).
 choir_tensor *choir_number(choir_frame *f, double value);
 
-// Waits, then copies t and its count (choir_with_count) into another frame. No gradient flows.
+// Waits, then copies t and its count (choir_with_count) into the frame to. No gradient flows.
 choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
 // Looking at tensors. Getters do not wait.
 
-// NULL: the shape of a scalar.
+// For NULL, the shape of a scalar.
 const choir_shape *choir_tensor_shape(const choir_tensor *t);
 // CHOIR_F64 for a plain number, CHOIR_F32 for NULL.
 choir_dtype choir_tensor_dtype(const choir_tensor *t);
@@ -111,30 +111,31 @@ choir_frame *choir_tensor_frame(const choir_tensor *t);
 // The device of t's memory. An argument of a merge call stays on the replica's device.
 choir_device *choir_tensor_device(const choir_tensor *t);
 
-// Waits, then gives the elements, read-only, until t is freed. CHOIR_UNSUPPORTED: the host cannot
-// reach the memory (use choir_tensor_to_host).
+// Waits, then gives the elements, which are read-only and valid until t is freed.
+// CHOIR_UNSUPPORTED: the host cannot reach the memory (use choir_tensor_to_host).
 const void *choir_tensor_data(const choir_tensor *t);
 
-// Waits, then gives the only element, of any rank; an i64 beyond 2^53 is rounded. NAN: t is NULL,
-// or a failure.
+// Waits, then gives the element of a tensor with one element, of any rank. An i64 beyond 2^53 is
+// rounded. NAN: t is NULL, or the call failed.
 double choir_tensor_number(const choir_tensor *t);
 
-// Waits, then copies all elements to host memory; bytes is their size. t NULL: the thread's last
+// Waits, then copies all elements to host memory. bytes is their size. t NULL: the thread's last
 // failure, or CHOIR_INVALID.
 CHOIR_MUST_CHECK choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes);
 
-// Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]", as snprintf does but in
-// no locale; of more than 64 elements only the ends of long axes. After a failure the text is
-// empty and the result 0. NULL gives "(null)".
+// Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]", as snprintf does, but the
+// same in every locale. If t has more than 64 elements, only the ends of long axes are written.
+// After a failure the text is empty and the result 0. NULL gives "(null)".
 size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 
 // Indexed slices: some rows of a larger dense tensor (TensorFlow's IndexedSlices), for example an
-// embedding's gradient. Reductions (cross.h), merge calls, optimizers and results take them; other
-// calls are CHOIR_UNSUPPORTED (choir_to_dense, op.h).
+// embedding's gradient. Reductions (cross.h), merge calls, optimizers and results accept them.
+// Other calls fail with CHOIR_UNSUPPORTED: use choir_to_dense (op.h) before.
 
-// Makes indexed slices of a dense tensor, which has the given number of rows. Row i of values is
-// added to row indices[i]; all else is 0. The result is a view of values. indices is a vector of
-// i32 or i64, one for each row of values; borrowed indices are copied.
+// Makes indexed slices of a dense tensor with this number of rows. Row i of values is added to row
+// indices[i] of the dense tensor; its other elements are 0. The result is a view of values.
+// indices is a vector of i32 or i64 with one index for each row of values. Borrowed indices are
+// copied.
 choir_tensor *choir_indexed_slices(choir_tensor *values, choir_tensor *indices, int64_t rows);
 bool choir_tensor_is_slices(const choir_tensor *t);
 // The number of rows of the dense tensor; 0: t is not indexed slices.
@@ -149,24 +150,24 @@ choir_tensor *choir_slices_indices(choir_tensor *t);
 // DLPack's managed tensor of version 1.x (https://dmlc.github.io/dlpack/latest/c_api.html).
 struct DLManagedTensorVersioned;
 
-// Makes a tensor in f that shares the memory of managed, and takes ownership, also after a
-// failure. They are copied if the device has its own memory, strides are not packed, or the
-// alignment is not the dtype's. Choir calls the deleter once: after the copy, or after the last
-// tensor on the memory is freed, perhaps when a choir_strategy_run ends or a thread imports again.
-// Until then, do not write the elements.
+// Makes a tensor in f that shares the memory of managed. Takes ownership of managed, even if the
+// call fails. The elements are copied if the device has its own memory, the strides are not
+// packed, or the alignment is not the dtype's. Choir calls the deleter once: after the copy, or
+// after the last tensor on the memory is freed. This may happen when a choir_strategy_run ends, or
+// when a thread imports again. Until then, do not write the elements.
 //
-// CHOIR_UNSUPPORTED: another major version, memory that is not the host's, a type without a
+// CHOIR_UNSUPPORTED: another major version; memory outside of the host; a type without a
 // choir_dtype.
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
-// Waits, then exports t's memory, read-only, until the consumer calls the deleter: on any thread,
-// even after the frame is freed. Memory that may change (borrowed, or a variable's) is copied, and
-// the export is marked as a copy. CHOIR_UNSUPPORTED: the host cannot reach the memory.
+// Waits, then exports t's memory, read-only and valid until the consumer calls the deleter, on any
+// thread, even after the frame is freed. Memory that may change (borrowed, or a variable's) is
+// copied, and the export is marked as a copy. CHOIR_UNSUPPORTED: the host cannot reach the memory.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 
 CHOIR_C_END
 
-// CHOIR_SHAPE(784, 10) has these dimensions, at least one, each evaluated once.
+// CHOIR_SHAPE(784, 10) is the shape of these dimensions, at least one, each evaluated once.
 #ifndef __cplusplus
 #define CHOIR_SHAPE(...) \
 	((choir_shape){ \

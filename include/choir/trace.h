@@ -31,12 +31,12 @@ enum { CHOIR_TRACE_CATEGORIES = 7 };
 // "other", "compute", ..., or "unknown category".
 const char *choir_trace_category_name(choir_trace_category category);
 
-// Tracks that belong to no replica. A replica's is its id; other threads have -3, -4, ...
+// Tracks that belong to no replica. A replica's track is its id; other threads have -3, -4, ...
 enum { CHOIR_TRACE_COMMUNICATION = -1, CHOIR_TRACE_PROGRAM = -2 };
 
-// Two spans of a thread are nested or disjoint. Later sums and updates are on the track of the
-// device's last replica. The communication track has the sums between devices again, from the
-// first start to the last end.
+// Two spans of a thread are nested or disjoint. Sums and updates after a device's replicas are on
+// the track of its last replica. The communication track repeats the sums between devices, from
+// the first start to the last end.
 typedef struct choir_trace_span {
 	const char *name; // at most 33 bytes are kept
 	choir_trace_category category;
@@ -45,8 +45,8 @@ typedef struct choir_trace_span {
 	double begin, end; // seconds since the start of the trace
 	double own; // seconds outside of nested spans
 	int depth; // the thread's spans around this span
-	int worker; // whose trace it is
-	// For a wait, who came last: "replica 3" or "worker 1". NULL: unknown.
+	int worker; // the worker that recorded it
+	// For a wait, the last one to arrive: "replica 3" or "worker 1". NULL: unknown.
 	const char *last;
 } choir_trace_span;
 
@@ -86,18 +86,18 @@ int64_t choir_trace_dropped_spans(void);
 // Files of traces.
 //
 // Calls fn for each span in a file of choir_trace_start or choir_trace_merge, in its order.
-// CHOIR_CORRUPT: the file is damaged, or is no such trace.
+// CHOIR_CORRUPT: the file is damaged, or is not such a trace.
 CHOIR_MUST_CHECK choir_status choir_trace_read(
 		const char *path, choir_trace_span_fn *fn, void *user);
-// Writes the spans of n files, one of each worker of a job, to a file, whole or not at all.
+// Writes the spans of n files, one of each worker of a job, to the file path, whole or not at all.
 // CHOIR_CORRUPT: as for choir_trace_read.
 CHOIR_MUST_CHECK choir_status choir_trace_merge(
 		const char *path, size_t n, const char *const paths[]);
 
 // Recording. Without a trace these calls do nothing.
 //
-// Begin and end a span on the track of the thread's replica, or else on the thread's own track. A
-// span ends in the function call and in the replica in which it began.
+// Begin and end a span on the track of the thread's replica, or else on the thread's own track.
+// End a span in the function call and in the replica in which it began.
 void choir_trace_begin(choir_trace_category category, const char *name);
 void choir_trace_end(void);
 

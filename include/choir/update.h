@@ -1,8 +1,8 @@
 // Update context: an update function changes one copy of a variable, on the copy's device. It is
 // called for each copy, with equal arguments, so all copies are equal afterwards. In the context's
 // frame the calls of variable.h mean this copy. The function may also write colocated variables
-// (choir_scope_colocate), such as slots, but only read others. Calls on a strategy or choir_cross
-// are CHOIR_STATE.
+// (choir_scope_colocate), such as slots. It may only read other variables. Calls on a strategy or
+// choir_cross fail with CHOIR_STATE.
 //
 // Ownership: the context and its frame end when the function returns.
 // Errors: the frame's first failure fails the update even if the function ignores it.
@@ -22,20 +22,21 @@ typedef struct {
 } choir_update_options;
 
 // Calls fn for each local copy of v (ON_READ: component), in order, with the arguments of
-// choir_cross_set_arg. choir_cross_result then gives what fn returned, mirrored on the copies'
-// devices. Arguments are plain, mirrored or variables; a per-replica value is CHOIR_INVALID before
-// anything changes.
+// choir_cross_set_arg. choir_cross_result then gives fn's results, mirrored on the copies'
+// devices. Arguments are plain or mirrored values, or variables. CHOIR_INVALID, before anything
+// changes: an argument is a per-replica value.
 //
-// Returns fn's first failure (elementwise: of the lowest failed chunk). fn is then not called
-// again, and all variables that it wrote are undefined. All results have the same names.
+// Returns fn's first failure (elementwise: that of the lowest failed chunk). Then fn is not called
+// again, and all variables that it wrote are undefined. All copies return results of the same
+// names.
 CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable *v,
 		const choir_update_options *o, choir_update_fn *fn, void *user);
 
 // Non-slot variables belong to an optimizer as a whole.
 
 // Gives the destination for choir_scope_colocate of non-slot variables: the devices of a mirrored
-// variable's copies, or a parameter server's first parameter device, whatever the variables (n may
-// be 0).
+// variable's copies, or a parameter server's first parameter device, for any variables (n may be
+// 0).
 choir_value *choir_cross_non_slot_devices(
 		choir_cross *x, size_t n, choir_variable *const variables[]);
 
@@ -44,10 +45,11 @@ choir_value *choir_cross_non_slot_devices(
 CHOIR_MUST_CHECK choir_status choir_cross_update_non_slot(
 		choir_cross *x, choir_value *place, choir_update_fn *fn, void *user);
 
-// In all replicas (replica.h), with the same variable: choir_cross_update in a merge call, with
-// the arguments of choir_replica_set_arg. choir_replica_result gives what fn returned for the copy
-// that this replica reads. An argument is a variable, or the same plain number from all. Other
-// tensors are CHOIR_INVALID before anything changes: reduce them in a merge call before.
+// In all replicas (replica.h), with the same variable. Makes a merge call that calls
+// choir_cross_update, with the arguments of choir_replica_set_arg. choir_replica_result gives fn's
+// result for the copy that this replica reads. An argument is a variable, or the same plain number
+// from all replicas. CHOIR_INVALID, before anything changes: another tensor; first reduce it in a
+// merge call.
 CHOIR_MUST_CHECK choir_status choir_replica_update(
 		choir_replica *r, choir_variable *v, choir_update_fn *fn, void *user);
 
@@ -63,33 +65,34 @@ choir_variable *choir_update_variable(const choir_update *u);
 int choir_update_copy(const choir_update *u);
 
 // Gives the update's argument of this name, in u's frame: the tensor of a plain or mirrored value,
-// or the component of a variable. It is a view, but a copy of an argument on another device, or of
-// a read of a variable that the update may write. CHOIR_NOT_FOUND: no such name.
+// or the component of a variable. It is a view, or a copy if the argument is on another device or
+// is a read of a variable that the update may write. CHOIR_NOT_FOUND: no such name.
 choir_tensor *choir_update_arg(choir_update *u, const char *name);
 
-// Sets this copy's result, a tensor of u's frame, in place of an earlier one of this name. Each
-// name becomes one mirrored value (choir_cross_result).
+// Sets or replaces this copy's result of this name. value is a tensor of u's frame. Each name
+// becomes one mirrored value (choir_cross_result).
 choir_status choir_update_return(choir_update *u, const char *name, choir_tensor *value);
 
 // Elementwise updates. A copy of more than 8192 elements in host memory is updated in chunks. The
-// threads of all devices call the function at the same time, so it may only read what user points
-// to. The bits do not depend on chunks or threads. An elementwise update does not define an
+// threads of all devices call the function at the same time, so it may only read the memory at
+// user. The bits do not depend on chunks or threads. An elementwise update does not define an
 // undefined variable.
 //
 // In a chunk, reads of variables (copies), arguments of the variable's shape and choir_update_data
 // are vectors of choir_update_elements elements; scalars are unchanged. The function assigns such
 // vectors, or plain numbers, and returns no results.
 //
-// Arguments are scalars or of the variable's shape; colocated variables are of its size.
-// CHOIR_UNSUPPORTED: a scatter; in chunks also random numbers (pass them as an argument).
+// Arguments are scalars or have the variable's shape. Colocated variables have as many elements as
+// the variable. CHOIR_UNSUPPORTED: a scatter; in chunks also random numbers (pass them as an
+// argument).
 
 // The number of elements of the copy, or of the chunk. 0 for non-slot variables.
 int64_t choir_update_elements(const choir_update *u);
 
 // The packed memory of v's copy on this device, or of its chunk, for reading and writing. v is the
-// updated variable or colocated with it (else CHOIR_INVALID). The call counts as a write: earlier
-// reads of v become stale. NULL without a failure: the host cannot reach the memory, or several
-// workers update v without locks (.locked_updates).
+// updated variable, or is colocated with it (else CHOIR_INVALID). The call counts as a write:
+// earlier reads of v become stale. NULL without a failure: the host cannot reach the memory, or
+// several workers update v without locks (.locked_updates).
 void *choir_update_data(choir_update *u, choir_variable *v);
 
 CHOIR_C_END

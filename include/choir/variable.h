@@ -1,11 +1,11 @@
 // Variables: named memory that outlives a step, consistent between replicas. A mirrored (ON_WRITE)
 // variable has one value for all replicas, and one copy for each separate memory of its strategy's
-// devices. An ON_READ variable has a component for each replica, which writes it without a sync
-// point; a read outside of replicas combines them by the aggregation. A frame's context decides
-// what reads into it and writes of its tensors mean (docs/rules.md, sections 3 to 5).
+// devices. An ON_READ variable has a component for each replica. A replica writes its component
+// without a sync point. A read outside of replicas combines the components by the aggregation.
+// Reads and writes depend on the context of the frame (docs/rules.md, sections 3 to 5).
 //
-// A failed update or write may leave a variable undefined: reads are CHOIR_STATE until it is
-// assigned or restored.
+// A failed update or write may leave a variable undefined. Then reads fail with CHOIR_STATE until
+// the variable is assigned or restored.
 // Threads: any thread may call getters; other calls come from the thread of the context.
 #pragma once
 
@@ -36,8 +36,8 @@ typedef enum {
 	CHOIR_INITIALIZER_ZEROS = 0,
 	CHOIR_INITIALIZER_ONES,
 	// Uniform in +-sqrt(6 / (in + out)): Glorot, Bengio 2010. in and out are the last two
-	// dimensions, each times the product of those before; for a vector both are its length, for a
-	// scalar 1.
+	// dimensions, each times the product of the dimensions before them. For a vector both are its
+	// length, for a scalar 1.
 	CHOIR_INITIALIZER_GLOROT_UNIFORM,
 	// Normal, mean 0, deviation sqrt(2 / in), not truncated: He et al. 2015.
 	CHOIR_INITIALIZER_HE_NORMAL,
@@ -48,14 +48,14 @@ typedef enum {
 	CHOIR_INITIALIZER_HE_UNIFORM, // uniform in +-sqrt(6 / in)
 	CHOIR_INITIALIZER_LECUN_NORMAL, // normal, deviation sqrt(1 / in), not truncated
 	CHOIR_INITIALIZER_LECUN_UNIFORM, // uniform in +-sqrt(3 / in): LeCun et al. 1998
-	// Orthonormal rows or columns, whichever are fewer, of the matrix [other dimensions, last
-	// dimension], times scale: arXiv:1312.6120.
+	// scale times orthonormal rows or columns (the fewer of the two) of the matrix [product of the
+	// other dimensions, last dimension]: arXiv:1312.6120.
 	CHOIR_INITIALIZER_ORTHOGONAL,
 	CHOIR_INITIALIZER_CONSTANT // scale
 } choir_initializer;
 
-// Writes a variable's initial elements to out: packed, in its dtype. Choir calls it once, on the
-// thread of choir_variable_new, which returns its failure.
+// Writes a variable's initial elements to out: packed, in its dtype. choir_variable_new calls it
+// once, and returns its failure.
 typedef choir_status choir_initializer_fn(void *out, const choir_shape *shape, void *user);
 
 // How a variable is made.
@@ -66,8 +66,8 @@ typedef struct {
 	choir_aggregation aggregation;
 	choir_toggle trainable; // default: on, but off for ON_READ
 	choir_initializer initializer;
-	// For initializers with a scale, also CONSTANT. 0 means 1 for ORTHOGONAL, 0.05 for NORMAL,
-	// UNIFORM and TRUNCATED_NORMAL.
+	// For CONSTANT, for ORTHOGONAL (0 means 1), and for NORMAL, UNIFORM and TRUNCATED_NORMAL (0
+	// means 0.05).
 	double scale;
 	const void *initial_value; // packed elements, copied; replaces initializer
 	choir_initializer_fn *initializer_fn; // replaces initializer if initial_value is NULL
@@ -80,22 +80,22 @@ typedef struct {
 // In scopes, in merge calls and outside of all contexts, the name must be new.
 //
 // In a replica this is a sync point: replica 0 makes the variable, and the others get it.
-// CHOIR_STATE: name, dtype or shape differ between replicas, except for numbers that make a name
-// unique: _12 at its end or before a "/". If the name exists, its variable of this dtype and shape
-// is returned, so a step may make its variables in every run. Workers of a parameter server make
-// variables one at a time, and get the first one of a name. CHOIR_TIMEOUT: a worker waited too
-// long for its turn.
+// CHOIR_STATE: name, dtype or shape differ between replicas. Names may differ in numbers that make
+// them unique, such as _12 at the end or before a "/". If a variable of this name, dtype and shape
+// exists, the call returns it, so a step may make its variables in every run. Parameter server
+// workers make variables one at a time; for a name, all get the variable of the first worker.
+// CHOIR_TIMEOUT: a worker waited too long for its turn.
 //
-// In a replica the frame keeps a failure. A variable that is colocated with a sharded one has the
-// same number of rows. CHOIR_STATE also: in an update function; the strategy was made before a
-// fork.
+// The replica's frame keeps a failure. A variable that is colocated with a sharded variable has
+// the same number of rows. CHOIR_STATE also: the thread is in an update; the strategy was made
+// before a fork.
 choir_variable *choir_variable_new(
 		const char *name, choir_shape shape, const choir_variable_options *o);
 
-// Makes a mirrored, trainable variable without aggregation from packed elements. memory stays the
-// program's and must outlive the strategy. Devices that use host memory use it in place, so the
-// program may write it between runs. Others have copies, which every successful run outside of
-// merge calls copies back. CHOIR_STATE also: in a replica.
+// Makes a mirrored, trainable variable without aggregation on memory of the program, which has
+// packed elements and must outlive the strategy. Devices that use host memory use memory itself,
+// so the program may write to it between runs. Other devices have copies, which every successful
+// run outside of merge calls copies back. CHOIR_STATE also: the thread is in a replica.
 choir_variable *choir_variable_wrap(
 		const char *name, choir_dtype dtype, choir_shape shape, void *memory);
 
@@ -108,14 +108,14 @@ CHOIR_MUST_CHECK choir_status choir_variable_describe(
 		const choir_variable *v, choir_variable_options *options);
 
 // A strategy with a .partition (strategy.h) cuts a variable v by rows into shards: the variables
-// "v/part_0", "v/part_1" and so on, which are used like any other. v is their parent:
+// "v/part_0", "v/part_1" and so on, which are used like other variables. v is their parent:
 // - Reads and writes of v go to the shards. A read concatenates them into a copy.
 // - On a tape, gradients flow to the shards, which optimizers update. The backward pass frees the
 //   concatenated copy, unless it is a source (tape.h).
 // - v has no copies. It is saved and restored like an uncut variable.
-// - An update of v updates one shard after another. In its function, v means the current shard, a
-//   variable colocated with v its shard of the same index, and an argument of v's shape has only
-//   the shard's rows. Results of as many rows are joined.
+// - An update of v updates one shard after another. In the update function, v means the current
+//   shard, and a variable colocated with v means its shard of the same index. An argument of v's
+//   shape has only the shard's rows. Results with as many rows as the shard are joined.
 
 // The number of shards; 0: v is not cut.
 int choir_variable_shards(const choir_variable *v);
@@ -133,58 +133,60 @@ const char *choir_variable_copy_name(const choir_variable *v, int copy);
 // The device of a copy.
 choir_device *choir_variable_device(const choir_variable *v, int copy);
 
-// Reads v's present value into f: in a replica's frame the replica's copy or component, in an
-// update's frame the copy in the memory of the updated copy, elsewhere the value, aggregated if
-// ON_READ. The read waits for an optimizer's update of v that f's replica has requested, and so
-// for all replicas. While a tape records in f, all reads of v give the same tensor until v
-// changes: the source (tape.h) for gradients with respect to v.
+// Reads v's present value into f: in a replica's frame the replica's copy or component; in an
+// update's frame the copy in the memory of the updated copy; in other frames the value, aggregated
+// if v is ON_READ. If f's replica has requested an optimizer's update of v, the read waits for
+// this update, and so for all replicas. While a tape records in f, all reads of v give the same
+// tensor until v changes: the source (tape.h) for gradients with respect to v.
 //
-// If f's device shares the copy's memory, the tensor is this memory: using it after v has changed
-// is CHOIR_STATE. choir_copy keeps the value.
+// If f's device shares the copy's memory, the tensor is a view of this memory. Its use after v has
+// changed fails with CHOIR_STATE. choir_copy keeps the value.
 //
-// CHOIR_STATE: v is undefined; f is of another strategy's replica or update, or of neither while
-// the thread is in a replica or in another strategy's context. CHOIR_INVALID: v is ON_READ without
-// aggregation, and f is of neither a replica nor an update. NULL without a new failure: v or f is
-// NULL, or f has failed before.
+// CHOIR_STATE: v is undefined; f belongs to a replica or update of another strategy; f belongs to
+// neither, and the thread is in a replica or in another strategy's context. CHOIR_INVALID: v is
+// ON_READ without aggregation, and f belongs to neither a replica nor an update. NULL without a
+// new failure: v or f is NULL, or f has failed before.
 choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f);
 
 // Reads rows of v into the frame of indices, as choir_gather of a read does, and fails like both.
-// Rows of a variable in shards come from their shards after a wait for indices. With several
-// parameter server workers and host memory only, a call in a replica copies only these rows, so
-// updates may come between two calls, but not inside choir_recompute, and not after a
-// choir_variable_read of v on the same tape.
+// If v is in shards, the call waits for indices, and reads each row from its shard. If there are
+// several parameter server workers and only host memory, a call in a replica copies only these
+// rows. Then two calls may see different values of v, but not inside choir_recompute, and not
+// after a choir_variable_read of v on the same tape.
 choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices);
 
-// Reads rows as Python's v[start:stop:step] does: negative numbers count from the end, and
-// INT64_MIN and INT64_MAX replace what Python leaves out. Gradients flow to v. CHOIR_INVALID: step
-// is 0, or v is a scalar. Otherwise it fails as choir_variable_read.
+// Reads rows as Python's v[start:stop:step] does: negative numbers count from the end. For an
+// omitted low end pass INT64_MIN, for an omitted high end INT64_MAX. Gradients flow to v.
+// CHOIR_INVALID: step is 0, or v is a scalar. Otherwise fails as choir_variable_read.
 choir_tensor *choir_variable_slice(
 		choir_variable *v, choir_frame *f, int64_t start, int64_t stop, int64_t step);
 
-// Makes a tensor in f that stands for v: as an argument, as a result and in choir_tensor_as_value.
-// In an operation it has the elements of v's copy or component in f, or of copy 0 if f is of
-// neither a replica nor an update. Tapes and optimizers do not see it. Fails as
+// Makes a tensor in f that stands for v as an argument, as a result and in choir_tensor_as_value.
+// In an operation it has the elements of v's copy or component in f. If f belongs to neither a
+// replica nor an update, it has those of copy 0. Tapes and optimizers ignore it. Fails as
 // choir_variable_read.
 choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f);
 
 // The variable of which t is a component, a read or a view, or NULL.
 choir_variable *choir_tensor_variable(const choir_tensor *t);
 
-// Writing. value has v's dtype and shape, or is a plain number. If it is a read or a component of
-// v itself, its elements from before the write count. The context of value's frame decides what is
+// Writing. value has v's dtype and shape, or is a plain number. If value is a read or a component
+// of v, its elements from before the write are used. The context of value's frame decides what is
 // written (docs/rules.md, section 5):
 //
-// - In a replica in a run, a mirrored v is written in a merge call (replica.h), by its aggregation
-//   (none: CHOIR_INVALID), an ON_READ v's component at once.
+// - In a replica in a run, a mirrored v is written in a merge call (replica.h) with its
+//   aggregation (CHOIR_INVALID: v has none). If v is ON_READ, the replica's component is written
+//   at once.
 // - In an update, the copy of v that the update reads is written. CHOIR_INVALID: v is neither the
 //   updated variable nor colocated with it.
-// - Elsewhere, also in the default replica outside of runs, all copies or components are written
-//   before the call returns. If v is ON_READ with SUM, each component gets an equal share.
-//   CHOIR_INVALID: v is ON_READ, and has no aggregation or the call adds or subtracts.
+// - In other contexts, and in the default replica outside of runs, all copies or components are
+//   written before the call returns. If v is ON_READ with SUM, each component gets an equal share.
+//   CHOIR_INVALID: v is ON_READ and has no aggregation; v is ON_READ, and the call adds or
+//   subtracts.
 //
 // CHOIR_INVALID also: the aggregation is SUM, and several replicas pass the same plain number
 // other than 0. CHOIR_STATE: v belongs to another strategy; the thread is not in the context of
-// value's frame. A NULL value gives the thread's last failure, or CHOIR_INVALID.
+// value's frame. value NULL: the thread's last failure, or CHOIR_INVALID.
 
 // v = value. An undefined variable is then defined again.
 CHOIR_MUST_CHECK choir_status choir_variable_assign(choir_variable *v, choir_tensor *value);
@@ -207,10 +209,10 @@ typedef enum {
 } choir_scatter;
 
 // Changes rows (axis 0) of a mirrored v: row i of values is applied to row indices[i], in the
-// order of i, also twice. indices is a vector of i32 or i64. values has v's dtype and a row for
-// each index, or is a plain number. The context of their frame decides what is written, as for
-// choir_variable_assign. A merge call writes replica 0's rows, then replica 1's and so on; their
-// numbers may differ.
+// order of i. An index may occur twice. indices is a vector of i32 or i64. values has v's dtype
+// and a row for each index, or is a plain number. The context of their frame decides what is
+// written, as for choir_variable_assign. A merge call writes the rows of replica 0, then of
+// replica 1, and so on. The numbers of rows may differ.
 //
 // The call waits for indices, and finds all errors before it writes. CHOIR_UNSUPPORTED: v is
 // ON_READ; the change is MIN, MAX or UPDATE and v's aggregation is SUM or MEAN (except in an

@@ -1,9 +1,9 @@
-// Weights: the values of a strategy's variables, without slots of optimizers and metrics, by name
-// in one safetensors file, which Python's safetensors and numpy can read. An ON_READ variable's
-// aggregate is saved, so a file fits any strategy and any number of replicas. Calls that take a
-// strategy are made in cross-replica context, by all workers, which get the same results; only the
-// chief uses files.
-// Threads: the program's, while no run is under way.
+// Weights: the values of a strategy's variables, without slots of optimizers and metrics. They are
+// saved by name in one safetensors file, which Python's safetensors and numpy can read. An ON_READ
+// variable's aggregate is saved, so a file fits any strategy and any number of replicas. All
+// workers make the calls that take a strategy, in cross-replica context, and get the same results.
+// Only the chief uses files.
+// Threads: one at a time, outside of runs.
 #pragma once
 
 #include "strategy.h"
@@ -11,15 +11,15 @@
 CHOIR_C_BEGIN
 
 // Saves the weights of s; path always holds the complete old file or the complete new one.
-// metadata: lines of "key=value", or NULL. Keys differ; text is UTF-8. CHOIR_INVALID: an ON_READ
-// variable without aggregation. CHOIR_STATE: a variable is undefined.
+// metadata is NULL, or lines of "key=value" with different keys, in UTF-8. CHOIR_INVALID: an
+// ON_READ variable without aggregation. CHOIR_STATE: a variable is undefined.
 CHOIR_MUST_CHECK choir_status choir_strategy_save(
 		choir_strategy *s, const char *path, const char *metadata);
 
 // Restores every variable of s from the tensor with its name. ON_READ components with SUM get
 // equal shares. CHOIR_INVALID: the file lacks a variable, has an unknown one, or another dtype or
 // shape; nothing changes. CHOIR_CORRUPT: the file is damaged. Variables become undefined only if
-// the copy fails.
+// the copy to them fails.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 
 // The result for one name.
@@ -32,24 +32,25 @@ typedef enum {
 // Gets the result for one variable or tensor.
 typedef void choir_restored_fn(choir_restored what, const char *name, void *user);
 
-// How the names of a file fit.
+// How a file's names become names of variables.
 typedef struct {
 	size_t size;
 	// Renames tensors of the file: lines of "TENSOR VARIABLE". TENSOR may have one star, which
-	// matches any text; a star in VARIABLE stands for that text. The first matching line counts;
-	// without one a tensor keeps its name. VARIABLE "-" skips the tensor. "#" begins a comment. At
-	// most 1000 lines may have a star.
+	// matches any text; a star in VARIABLE stands for that text. The first matching line counts.
+	// If no line matches, a tensor keeps its name. VARIABLE "-" skips the tensor. "#" begins a
+	// comment. At most 1000 lines may have a star.
 	//
-	// After the names, "axes AXES", or AXES alone, permutes axes as choir_transpose: "1,0" for
-	// PyTorch's dense kernels, "2,3,1,0" for its convolutions. "reshape SHAPE" in front gives the
-	// tensor this shape first, at the end it gets the variable's (docs/pytorch.md has examples).
-	// Parentheses enclose what is one axis in the file: "reshape 10,(64,7,7)" reads [10, 3136].
+	// After the names, "axes AXES", or AXES alone, permutes axes as choir_transpose does: "1,0"
+	// for PyTorch's dense kernels, "2,3,1,0" for its convolutions. "reshape SHAPE" before the axes
+	// first gives the tensor this shape; at the end it gets the variable's shape (docs/pytorch.md
+	// has examples). Parentheses enclose dimensions that are one axis in the file: "reshape
+	// 10,(64,7,7)" reads [10, 3136].
 	//
 	// A line "torch" says that the file has the names and layouts of PyTorch: "a.b.weight" becomes
 	// "a/b/kernel", "a/b/gamma" or "a/b/embeddings", and so on. Axes of kernels are permuted
-	// without a line, and so is a flattened image in front of a dense layer, in a
-	// choir_sequential. Lines without axes then rename modules: "0.* hidden.*". A line "keras":
-	// names may end in ":0".
+	// without a line, and so are those of a flattened image in front of a dense layer in a
+	// choir_sequential. Lines without axes then rename modules: "0.* hidden.*". A line "keras"
+	// says that names may end in ":0".
 	const char *map;
 	choir_restored_fn *report; // called at the end, once for each name
 	void *user;
@@ -57,11 +58,11 @@ typedef struct {
 
 // Restores the variables for which the file has a tensor. Values are cast between floating-point
 // dtypes. Missing and unexpected names are only reported. Fails as choir_strategy_restore.
-// CHOIR_INVALID also: a shape that does not fit, two tensors for one variable, an invalid line of
-// the map, no value for any variable; and shapes that fit although the elements would be in the
-// wrong order: "axes 1,0" for a dense kernel behind a flattened image, in a choir_sequential; a
-// kernel without axes whose shape is the same in both orders, while other lines have axes.
-// CHOIR_UNSUPPORTED: "torch" for a recurrent layer. All workers need the same map.
+// CHOIR_INVALID also: a shape that does not fit; two tensors for one variable; an invalid line of
+// the map; no value for any variable. CHOIR_INVALID also if the shape fits, but elements would be
+// in the wrong order: "axes 1,0" for a dense kernel behind a flattened image in a
+// choir_sequential; no axes for a kernel whose shape is the same in both orders, while other lines
+// have axes. CHOIR_UNSUPPORTED: "torch" for a recurrent layer. All workers need the same map.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
 
@@ -72,12 +73,12 @@ CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 CHOIR_MUST_CHECK choir_status choir_strategy_save_mapped(
 		choir_strategy *s, const char *path, const char *map, const char *metadata);
 
-// A hash of what choir_strategy_save would save: names, dtypes, shapes and bytes, in any order of
-// variables. 0 after a failure.
+// A hash of what choir_strategy_save would save: names, dtypes, shapes and bytes. The order of
+// variables does not matter. 0 after a failure.
 uint64_t choir_strategy_hash(choir_strategy *s);
 
-// Reads the value of key in a file's metadata. CHOIR_NOT_FOUND: no such file or key.
-// CHOIR_INVALID: size is too small. CHOIR_CORRUPT: not a safetensors file. Threads: any.
+// Reads the value of key in a file's metadata. CHOIR_NOT_FOUND: no such key. CHOIR_INVALID: size
+// is too small. CHOIR_CORRUPT: not a safetensors file. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 		const char *path, const char *key, char *value, size_t size);
 

@@ -8,6 +8,13 @@ configure() { "$cmake" -S "$project" -B "$folder/$1" "${fast[@]}" "${@:2}"; }
 quietly configure no_programs -DCHOIR_PROGRAMS=OFF -DCHOIR_TESTS=ON
 quietly configure nothing -DCHOIR_PROGRAMS=OFF
 
+# Without any of the optional libraries.
+without=(-DCHOIR_{ONEDNN,ZLIB,PNG,JPEG,HDF5,OPENSSL,CUDA}=OFF)
+quietly configure without "${without[@]}"
+for name in ONEDNN ZLIB PNG JPEG HDF5 OPENSSL CUDA; do
+	grep -q "^-- $name: off" "$folder/log" || fail "$name is not off: $(cat "$folder/log")"
+done
+
 # For another kind of machine: the MPIs of this one are not for it.
 quietly configure cross -DCMAKE_SYSTEM_NAME=Linux "-DCMAKE_SYSTEM_PROCESSOR=$(uname -m)"
 if grep '^-- MPI: ' "$folder/log"; then

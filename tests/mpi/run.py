@@ -95,14 +95,16 @@ AT_ONCE = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}  # else Open MPI gives a f
 def refused(name, words, run):
     """What a run said that failed, with all of these words."""
     # MPICH's launcher at times drops what processes said that end at once, or how they ended.
+    ends = []
     for attempt in range(20 if MPI == "mpich" else 4):
         time.sleep(0.1 * attempt) # on a busy machine it drops them more often
         status, said = run()
         if status != 0 and all(word in said for word in words):
             return said
+        ends.append((status, len(said)))
         if MPI != "mpich" and (status == 0 or said.strip()):
             break
-    return need(False, f"{name}: exit {status}, not all of {words}", said)
+    return need(False, f"{name}: not all of {words}; exits and lengths of output: {ends}", said)
 
 
 def must_fail(name, workers, words, *command, **more):

@@ -1,13 +1,15 @@
 // The connection table: streams of bytes between processes that may join and leave a job at any
-// time, such as coordinators, workers, parameter servers and supervisors, unlike a cluster's
-// fixed workers (transport_table.h). libchoir-net has a table for Unix and TCP sockets.
+// time, unlike a cluster's fixed workers (transport_table.h). libchoir-net has a table for Unix
+// and TCP sockets.
 //
 // A connection is a stream in both directions, in order. If a byte is lost, the connection ends,
-// and later calls report this; bytes are never sent again over another one. Both ends prove that
-// they have the job's key before the first byte arrives. A peer without this proof gets no byte.
+// and later calls report this; bytes are never sent again over another connection. Both ends prove
+// that they have the job's key before the first byte arrives. A peer without this proof gets no
+// byte.
 //
 // Only the slot wait may block. A slot that cannot continue at the moment succeeds with 0 bytes,
-// or with connection 0. A failed connection fails in all later calls, until the caller drops it.
+// or with connection 0. After a connection has failed, all later calls on it fail, until the
+// caller drops it.
 //
 // Threads: Choir makes one call at a time on each self, except slots marked (any). choir_fail is
 // the only function of Choir that a slot may call.
@@ -38,28 +40,28 @@ typedef struct choir_connection_table {
 	size_t self_size;
 	choir_status (*open)(void *self, const void *argument);
 	void (*close)(void *self); // drops all connections and listeners
-	// Writes the address for connect to bound, with the port that the system chose for port 0.
-	// CHOIR_STATE: the address is in use. CHOIR_INVALID: its form is invalid, or it is not safe
+	// Writes to bound the address that connect needs, with the port that the system chose for port
+	// 0. CHOIR_STATE: the address is in use. CHOIR_INVALID: its form is invalid, or it is not safe
 	// without a key.
 	choir_status (*listen)(
 			void *self, const char *address, uint64_t *listener, char *bound, size_t bound_size);
-	// *connection is 0 if there is none.
+	// *connection is 0 if there is no new connection.
 	choir_status (*accept)(void *self, uint64_t listener, uint64_t *connection);
 	// The connection may fail later: CHOIR_PEER_LOST in send and receive. CHOIR_NOT_FOUND: no
 	// process listens there, or the host is unknown.
 	choir_status (*connect)(void *self, const char *address, uint64_t *connection);
-	// As many bytes of up to 64 parts as fit; *sent: their number.
+	// Sends as many bytes of up to 64 parts as fit. *sent is their number.
 	choir_status (*send)(void *self, uint64_t connection, const choir_connection_part parts[],
 			int n, size_t *sent);
 	// CHOIR_END: the peer has closed the connection, and all its bytes have been received.
 	// CHOIR_PEER_LOST: the connection has failed. CHOIR_INVALID: the peer has not proved the key.
 	choir_status (*receive)(
 			void *self, uint64_t connection, void *data, size_t capacity, size_t *received);
-	// "127.0.0.1:40112, TLS 1.3".
+	// Writes one line: "127.0.0.1:40112, TLS 1.3".
 	void (*describe)(const void *self, uint64_t connection, char *text, size_t size);
-	// A connection or a listener. Bytes sent before still arrive if the peer is alive.
+	// Closes a connection or a listener. Bytes sent before still arrive if the peer is alive.
 	void (*drop)(void *self, uint64_t connection);
-	// Until a wait is ready, until wake is called, or until now reaches until. If wake was called
+	// Blocks until a wait is ready, wake is called, or now reaches until. If wake was called
 	// before, the next wait returns at once.
 	choir_status (*wait)(void *self, choir_connection_wait waits[], int n, double until);
 	void (*wake)(void *self); // (any) ends the present or the next wait

@@ -1,5 +1,5 @@
 // The table of cross-device operations, which sum and copy tensors between the devices of a
-// strategy. Each device is a member of the strategy's group. It joins a collective with its
+// strategy. Each device is a member of the strategy's group. A member joins a collective with its
 // partial sums, and waits for the result. One thread may join for several members and then wait
 // for them in any order.
 //
@@ -27,9 +27,9 @@ typedef struct {
 // One member's part in a collective.
 typedef struct {
 	size_t size;
-	// Equal in all members up to divisor. If sequence, name, kind, dtype, elements or root differ,
-	// all members fail with CHOIR_STATE and one text, which names two devices and their
-	// collectives.
+	// The fields up to divisor are equal in all members. If sequence, name, kind, dtype, elements
+	// or root differ, all members fail with CHOIR_STATE and one text, which names two devices and
+	// their collectives.
 	uint64_t sequence;
 	const char *name; // for error texts
 	choir_collective_kind kind;
@@ -39,9 +39,9 @@ typedef struct {
 	double divisor; // of the sum (1: none); floating dtypes only
 	size_t n; // partial sums of this member; unused after wait
 	const choir_partial_sum *partial_sums; // in ascending order
-	void *stream; // the device's, whose tasks compute the partial sums and use the result
+	void *stream; // of the device; its tasks compute the partial sums and use the result
 	// On the member's device. NULL: this member wants no result. Members with host memory may pass
-	// the same memory, which is written once. It overlaps no partial sum.
+	// the same memory, which is written once. It does not overlap a partial sum.
 	void *result;
 	// Called after elements first to first + count - 1 of the result are final, on any thread that
 	// is inside wait; may be NULL. If members share a result, only one of their functions is
@@ -51,9 +51,9 @@ typedef struct {
 	choir_status (*done)(void *user, int64_t first, int64_t count, const void *data);
 	void *user;
 	int64_t batch_bytes; // of all results of this collective's batch; 0: no batch
-	// Equal in all members. If true, no member has done, and wait may return before the result is
-	// final. Work queued on stream after wait then runs after the result is final and the partial
-	// sums are unused. If queued work of the collective fails, the stream fails.
+	// Equal in all members. If true, done is NULL in all members, and wait may return before the
+	// result is final. Work queued on stream after wait then runs after the result is final and
+	// the partial sums are unused. If queued work of the collective fails, the stream fails.
 	bool in_stream;
 } choir_collective;
 
@@ -73,10 +73,11 @@ typedef struct choir_cross_device_ops_table {
 	const char *name; // "ring", for choir_strategy_options.cross_device_ops
 	size_t self_size; // for each group
 	// How well the algorithm suits the group and a collective of this many bytes, from 0 (not at
-	// all) to 100. A new strategy takes the table of a name, or of the highest score for an
-	// all-reduce of 1 MiB. "direct" has 100 if all members have host memory, else 0; "ring" 20
-	// with three or more separate memories and 32 KiB for each member, else 1; "hierarchical_copy"
-	// 10 with four or more, else 1; "reduce_to_one_device" 1.
+	// all) to 100. A new strategy takes the named table, or else the table with the highest score
+	// for an all-reduce of 1 MiB. "direct" has 100 if all members have host memory, else 0; "ring"
+	// 20 with three or more separate memories and 32 KiB for each member, else 1;
+	// "hierarchical_copy" 10 with four or more separate memories, else 1; "reduce_to_one_device"
+	// 1.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self
 	void (*close)(void *self);

@@ -9,8 +9,7 @@
 
 CHOIR_C_BEGIN
 
-// The version of this interface. libchoir opens a libchoir-cuda only if both have the same version
-// of this interface.
+// The version of this interface. libchoir opens a libchoir-cuda only of the same version.
 #define CHOIR_CUDA_PLUGIN_VERSION 1
 
 struct choir_kernel_table; // kernel_table.h

@@ -9,8 +9,8 @@
 // the text.
 //
 // Threads: for each device or stream, slots not marked (any) are called from one thread at a time,
-// not always the same. Choir may hold a lock during a call, so choir_fail is the only function of
-// Choir that a slot may call.
+// not always the same thread. Choir may hold a lock during a call, so choir_fail is the only
+// function of Choir that a slot may call.
 #pragma once
 
 #include "../device.h"
@@ -24,15 +24,15 @@ typedef struct choir_device_table {
 	bool host_memory; // its devices all use the host's memory
 	const char *kind; // "gpu"; 1 to 15 lower case letters
 	size_t self_size, stream_size;
-	// The number of devices, called once by choir_register_device. CHOIR_NONE: the number is not
-	// fixed, and a device of any index can be opened.
+	// Returns the number of devices. Called once, by choir_register_device. CHOIR_NONE: the number
+	// is not fixed, and a device of any index can be opened.
 	int (*count)(void);
 	// Opens the device with this index, when its name is first looked up. If open fails, Choir
 	// calls close, and the next look-up calls open again. An open device is never closed.
 	choir_status (*open)(void *self, int index);
 	void (*close)(void *self);
 	// (any) Sets the fields for cores and memory of *info. Choir has set kind and index, and the
-	// others to zero.
+	// other fields to zero.
 	void (*describe)(const void *self, choir_device_info *info);
 	// (any) Sets *memory to memory that is aligned to 64 bytes and not initialised.
 	// CHOIR_NO_MEMORY needs no text.
@@ -64,8 +64,8 @@ typedef struct choir_device_table {
 	bool immediate; // all work is done when a call returns, so streams are always empty
 	// If a strategy names no devices, it uses all devices of such kinds, or CPUs if there is none.
 	bool accelerator;
-	// (any) Sets *memory to host memory with which copies to and from all devices of the kind are
-	// fastest ("pinned" memory), aligned to 64 bytes and not initialised.
+	// (any) Sets *memory to "pinned" host memory, aligned to 64 bytes and not initialised. Copies
+	// between it and all devices of the kind are fastest.
 	choir_status (*host_allocate)(void *self, size_t bytes, void **memory);
 	void (*host_release)(void *self, void *memory, size_t bytes); // (any)
 	// True: when the slot copy returns, it has read the host's memory, which may then change.

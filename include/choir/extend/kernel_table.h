@@ -1,19 +1,21 @@
-// The kernel table. A kernel computes one operation, for one kind of device and one dtype. Choir
-// has checked shapes and dtypes, and has set out's shape. Inputs and out have the kernel's dtype
-// unless the comment says otherwise. Tensors are packed and row-major, on a device of the kind,
-// and not empty.
+// The kernel table. A kernel computes one operation, for one kind of device and one dtype. Before
+// a call, Choir checks shapes and dtypes, and sets out's shape. Inputs and out have the kernel's
+// dtype unless the comment says otherwise. Tensors are packed and row-major, on a device of the
+// kind, and not empty. Each entry below has an operation's name, its inputs in order, and out. The
+// struct after it has the attributes.
 //
-// Choir takes the kernel with the highest score; of equal ones the first registered. Built-in
-// kernels are registered last.
+// Choir takes the kernel with the highest score; of equal scores, the kernel that was registered
+// first. Built-in kernels are registered last.
 //
 // A kernel gives the same bits for the same call, on every thread, stream and device of the kind.
-// It agrees with the CPU's plain kernel (f32 and f64) up to rounding; random numbers exactly.
+// Its results are those of the CPU's plain kernel (f32 and f64) up to rounding; random numbers are
+// equal.
 //
-// Mixed precision (precision.h) needs kernels for f16 or bf16, without which an operation runs in
-// f32. in[0] has this dtype; other floating-point inputs and out have it or are f32. Biases,
-// scales, offsets and moments of norms, the losses of "softmax_cross_entropy", the result of
-// "sum", and gradients of weights are f32. The kernel computes in f32 and rounds each result once,
-// ties to even. The CPU has them for all operations but updates and scatters.
+// Mixed precision (precision.h) needs kernels for f16 or bf16. Without one, an operation runs in
+// f32. in[0] has the kernel's dtype; other floating-point inputs and out have this dtype or are
+// f32. Biases, scales, offsets and moments of norms, the losses of "softmax_cross_entropy", the
+// result of "sum", and gradients of weights are f32. The kernel computes in f32 and rounds each
+// result once, ties to even. The CPU has such kernels for all operations but updates and scatters.
 #pragma once
 
 #include "../nn.h"
@@ -24,11 +26,12 @@ CHOIR_C_BEGIN
 // Elementwise operations
 
 // "add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "atan2" (op.h): two inputs
-// that broadcast to out's shape (aligned at the right). out may share an input's memory if their
-// shapes are equal: the first input's in "add", "subtract" and "divide", the second's in "add".
+// that broadcast to out's shape (aligned at the right). If shapes are equal, out may share the
+// memory of the first input in "add", "subtract" and "divide", and of the second input in "add".
 //
-// "equal", "not_equal", "less", "less_equal": the same, also of bool; out is bool. "logical_and",
-// "logical_or": bool. "where": a, b and a bool condition, which broadcast; any dtype of a and b.
+// "equal", "not_equal", "less", "less_equal": the same inputs, also of bool; out is bool.
+// "logical_and", "logical_or": bool. "where": a, b and a bool condition, which broadcast; any
+// dtype of a and b.
 //
 // "maximum_gradient": a, b, and dy of out's shape, to which a and b broadcast.
 typedef struct {
@@ -45,8 +48,8 @@ typedef struct {
 //   "sigmoid_gradient": y, dy: dy y (1 - y).
 // - "gelu_gradient", "gelu_tanh_gradient", "silu_gradient", "softplus_gradient": x, dy.
 //
-// "huber": of x = prediction - target (choir_huber). "huber_gradient": x, dy: dy times x, clipped
-// to -delta and delta.
+// "huber": choir_huber of x = prediction - target. "huber_gradient": x, dy: dy times x, clipped to
+// -delta and delta.
 typedef struct {
 	double delta;
 } choir_huber_attributes;
@@ -63,15 +66,15 @@ typedef struct {
 
 // Reductions, shapes and dtypes
 
-// "sum": over the axes whose bits are set (bit i: axis i), which out lacks.
+// "sum": over the axes whose bits are set (bit i: axis i). out lacks these axes.
 typedef struct {
 	uint32_t axes;
 } choir_sum_attributes;
 
 // "max", "min": over the axes of choir_sum_attributes; NAN if an element is NAN.
 //
-// "argmax", "argmin": the i64 index of the extreme along axis, which out lacks; the lowest of
-// equal ones.
+// "argmax", "argmin": the i64 index of the extreme along axis; of equal elements, the lowest
+// index. out lacks axis.
 typedef struct {
 	int axis;
 } choir_argmax_attributes;
@@ -142,8 +145,8 @@ typedef struct {
 // "max_pool2d", "average_pool2d": x [n, h, w, c]; windows of window x window elements. Elements
 // outside of x do not count. "max_pool2d_gradient": x, y, dy; out is dx. A window's dy goes to its
 // first element (by row, then column) that equals y. "average_pool2d_gradient": dy; out is dx. dx
-// is the sum over windows. "max_pool2d_take": x, y, and u of x's shape; out, of y's, has the u of
-// the element that gets dy.
+// is the sum over windows. "max_pool2d_take": x, y, and u of x's shape; out has y's shape, and the
+// u of the element that gets dy.
 typedef struct {
 	int window, stride;
 	int top, left, bottom, right; // how far the grid of windows extends beyond x
@@ -217,8 +220,8 @@ typedef struct {
 
 // Random numbers
 
-// "dropout": x times 1 / (1 - rate), or 0; of dy, it is the gradient. "random_normal": no input.
-// Every element has a fixed position in a Philox4x32-10 sequence. Block j is made from
+// "dropout": x times 1 / (1 - rate), or 0; for the input dy, it is the gradient. "random_normal":
+// no input. Every element has a fixed position in a Philox4x32-10 sequence. Block j is made from
 //     counter  { low word of j, high word of j, place, replica_id }
 //     key      { low word, high word } of mix(mix(seed) + step)
 //     mix(x)   x ^= x >> 30; x *= 0xBF58476D1CE4E5B9;
@@ -239,7 +242,7 @@ typedef struct {
 // Updates
 
 // The formulas of optimizer.h for a chunk of a variable. The last input is the gradient g. The
-// kernel writes the others; out is in[0]. G = gradient_scale g, and w' = w - rate decay w.
+// kernel writes all other inputs; out is in[0]. G = gradient_scale g, and w' = w - rate decay w.
 // - "sgd_update" (w, g), "momentum_update" (w, v, g), "rmsprop_update" (w, v, m, g) and
 //   "adagrad_update" (w, v, g): as there, with rate for a, G for g, and w' for the old w.
 // - "adam_update" (w, m, v, g): m and v as there, with G; w = w' - rate correction m / (sqrt(v) +
@@ -276,7 +279,7 @@ typedef struct {
 // - The first variable with a sum that is not finite (-1: none).
 //
 // Gradients are not finite if there is such a variable, or if clip is not 0 and norm is not
-// finite. Then, unless any is true, nothing must be written and the factor is 0.
+// finite. In both cases, if any is false, nothing must be written and the factor is 0.
 typedef struct {
 	double scale, clip;
 	bool any;
@@ -293,7 +296,8 @@ typedef struct {
 	int64_t chunk; // elements; the last chunk may have fewer
 } choir_chunk_squares_attributes;
 
-// All is valid until run returns; the tensors' data until Choir has waited for the stream.
+// The call is valid until run returns, and the tensors' data until Choir has waited for the
+// stream.
 typedef struct choir_kernel_call {
 	size_t size;
 	void *stream; // of the device's table; may be NULL in score and scratch
@@ -306,11 +310,11 @@ typedef struct choir_kernel_call {
 	void *device; // self of the device's table
 } choir_kernel_call;
 
-// What a kernel multiplies in, after rounding operands to it.
+// The format to which a kernel rounds operands before it multiplies.
 typedef enum {
 	CHOIR_ARITHMETIC_OF_DTYPE = 0,
 	CHOIR_ARITHMETIC_F32,
-	CHOIR_ARITHMETIC_TF32, // f32 with 11 bits of digits
+	CHOIR_ARITHMETIC_TF32, // f32 with 11 significant bits
 	CHOIR_ARITHMETIC_BF16,
 	CHOIR_ARITHMETIC_F16,
 	CHOIR_ARITHMETIC_FP8_E4M3,
@@ -333,30 +337,31 @@ typedef struct choir_kernel_table {
 	// Does the work, or queues it on the stream. If it fails, the operation fails; CHOIR_END
 	// becomes CHOIR_INVALID.
 	choir_status (*run)(const choir_kernel_call *call);
-	// Other than the dtype's: runs only if choir_kernel_run names it.
+	// A kernel with another value than 0 runs only if choir_kernel_run names it.
 	choir_arithmetic arithmetic;
-	// Runs count calls as run would, in any order. They have one stream, dtype and number of
-	// inputs, need no scratch memory, and no call writes what another one uses. Optimizers use it
-	// for updates of many variables. NULL: Choir calls run for each.
+	// Runs count calls as run would, in any order. The calls have one stream, dtype and number of
+	// inputs, and need no scratch memory. No call writes what another call uses. Optimizers use
+	// run_all for updates of many variables. NULL: Choir calls run for each call.
 	choir_status (*run_all)(const choir_kernel_call *calls, size_t count);
 } choir_kernel_table;
 
-// Copies the table, but not its strings and user, which must be valid until the program ends. Its
-// functions are called from any thread, several at once, perhaps while Choir holds a lock. They
-// may call no function of Choir but choir_fail. operation, kind and run are required. CHOIR_STATE:
-// an operation has run already on a device of the kind. Threads: any.
+// Registers a kernel. Copies the table, but not its strings and user, which must be valid until
+// the program ends. The functions are called from any thread, several threads at once, perhaps
+// while Choir holds a lock. They may call only choir_fail of Choir. operation, kind and run are
+// required. CHOIR_STATE: an operation has run already on a device of the kind. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_kernel(const choir_kernel_table *table);
 
-// Runs a kernel on a device, and waits: for tests (suite.h). name: of the kernel's table; NULL:
-// Choir chooses. The caller sets n, in, out and attributes, which are not checked. The data of all
-// tensors are in host memory; out may be an input. A device without host memory gets copies; out
-// and the inputs are copied back, because some kernels write inputs. There are at most 8 inputs,
-// and no empty tensors. CHOIR_UNSUPPORTED: no kernel of this operation, name and dtype takes the
-// call. Other failures are those of the kernel and the device. Threads: any.
+// Runs a kernel on a device, and waits: for tests (suite.h). name is that of the kernel's table;
+// NULL: Choir chooses. The caller sets n, in, out and attributes, which are not checked. The data
+// of all tensors are in host memory; out may be an input. A device without host memory gets
+// copies; out and the inputs are copied back, because some kernels write inputs. There are at most
+// 8 inputs, and no empty tensors. CHOIR_UNSUPPORTED: no kernel of this operation, name and dtype
+// takes the call. Other failures are those of the kernel and the device. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_kernel_run(
 		choir_device *d, const char *operation, const char *name, const choir_kernel_call *call);
 
-// Bytes of an operation's attributes, which a kernel that queues its work copies; 0: none.
+// The size of an operation's attributes, in bytes; 0: none. A kernel that queues its work copies
+// them.
 // Threads: any.
 size_t choir_kernel_attribute_bytes(const char *operation);
 

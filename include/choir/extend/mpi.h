@@ -1,6 +1,6 @@
 // The interface between libchoir and libchoir-mpi, which a site can build against its own MPI:
-// mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c, with Choir's mpi.c. It calls only the
-// functions in its argument, so it works with the static and the shared libchoir.
+// mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c, with Choir's mpi.c. libchoir-mpi calls only
+// the functions in its argument, so it works with the static and the shared libchoir.
 #pragma once
 
 #include "transport_table.h"
@@ -26,8 +26,8 @@ typedef struct {
 	uint32_t version; // CHOIR_MPI_PLUGIN_VERSION
 	const char *mpi; // "openmpi", "mpich": as in choir_cluster_options
 	const choir_transport_table *table;
-	// Only the thread that initialised MPI may use the open transport (a thread level below
-	// MPI_THREAD_SERIALIZED). On others the slots fail with CHOIR_UNSUPPORTED.
+	// Whether only the thread that initialised MPI may use the open transport (a thread level
+	// below MPI_THREAD_SERIALIZED). On other threads the slots then fail with CHOIR_UNSUPPORTED.
 	bool (*one_thread)(const void *self);
 } choir_mpi_plugin;
 

@@ -1,9 +1,10 @@
 // The strategy table says on which devices variables are. Kinds of strategies differ only in these
 // devices and in their options. Rules of all tables: extend.h.
 //
-// A device that shares a copy's memory reads it directly; others read a duplicate of the first
-// copy. Sums of gradients are sent to the copies, each of which is updated on its device. Several
-// parameter server workers share a variable by the rules of .locked_updates (strategy.h).
+// A device that shares a copy's memory reads the copy directly; other devices read a duplicate of
+// the first copy. Sums of gradients are sent to the copies, and each copy is updated on its
+// device. Several parameter server workers share a variable by the rules of .locked_updates
+// (strategy.h).
 #pragma once
 
 #include "../strategy.h"
@@ -39,18 +40,18 @@ typedef struct choir_strategy_table {
 	int max_replicas; // 0: any number. 1 also means one device
 	unsigned features; // CHOIR_FEATURE_...
 	// Called when the strategy is made. devices has the n devices that run replicas. options are
-	// checked. Both outlive self.
+	// checked. devices and options outlive self.
 	choir_status (*open)(void *self, const choir_strategy_options *options, int n,
 			choir_device *const devices[]);
 	void (*close)(void *self);
-	// Writes the devices that hold variables, each once, at most capacity, and returns their
-	// number, or CHOIR_NONE for a failure. Called once.
+	// Writes the devices that hold variables, each once, at most capacity of them. Returns their
+	// number, or CHOIR_NONE after a failure. Called once.
 	int (*parameter_devices)(void *self, int capacity, choir_device *devices[]);
 	// Likewise for variables that belong to an optimizer as a whole
 	// (choir_cross_non_slot_devices): some of the parameter devices.
 	int (*non_slot_devices)(void *self, int capacity, choir_device *devices[]);
-	// (any) Likewise for v's copies: some of the parameter devices, at least 1. Of several that
-	// share memory, only the first gets a copy.
+	// (any) Likewise for v's copies: some of the parameter devices, at least 1. Of several devices
+	// that share memory, only the first gets a copy.
 	int (*place_variable)(
 			void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);
 } choir_strategy_table;

@@ -16,12 +16,12 @@ typedef struct choir_device choir_device; // device.h
 // How the suite of cross-device operations uses devices with their own memory.
 typedef struct {
 	size_t size;
-	// The same stream in each call. NULL: it cannot be opened.
+	// Gives the same stream in each call. NULL: it cannot be opened.
 	void *(*stream)(choir_device *d);
-	// Aligned to 64 bytes. NULL: there is not enough memory.
+	// Gives memory aligned to 64 bytes. NULL: there is not enough memory.
 	void *(*allocate)(choir_device *d, size_t bytes);
 	void (*release)(choir_device *d, void *memory, size_t bytes);
-	// Between host and device, done at the return.
+	// Copies between host and device, and waits.
 	choir_status (*copy)(choir_device *d, void *to, const void *from, size_t bytes);
 } choir_suite_memory;
 
@@ -42,12 +42,12 @@ typedef struct {
 
 	// A device such as "cuda:0", whose kind's kernels are checked. For each operation of
 	// kernel_table.h and each dtype, results on random inputs are compared with those of the CPU's
-	// plain kernel, exactly or up to rounding (f32 with the plain kernel for f64). Two equal calls
+	// plain kernel (for f32 the plain kernel of f64), exactly or up to rounding. Two equal calls
 	// give the same bits.
 	const char *kernels;
-	// Only kernels of a table of this name. NULL: those that Choir chooses for each call.
+	// Checks only kernels of a table of this name. NULL: those that Choir chooses for each call.
 	const char *kernel_name;
-	// Only kernels of this operation. NULL: all.
+	// Checks only this operation. NULL: all.
 	const char *operation;
 
 	// A table of cross-device operations, registered or not. The suite compares sums with those of
@@ -62,7 +62,7 @@ typedef struct {
 	// The name of a registered strategy. The suite runs 16 programs (training, reductions,
 	// collectives, merge calls, updates, wrong use) with 1 to 4 replicas. Their bits and failures
 	// must be those of the mirrored strategy on the device .model, with the same .precision and
-	// .wire. "mirrored" with .cross_device_ops in .strategy_options checks these.
+	// .wire. "mirrored" with .cross_device_ops in .strategy_options checks these operations.
 	const char *strategy;
 	// The suite sets devices, replicas, seed and timeout. NULL: defaults.
 	const struct choir_strategy_options *strategy_options;
@@ -71,13 +71,13 @@ typedef struct {
 	// Lists of devices, which end with NULL; the programs run on each. NULL: "cpu:0" and
 	// "cpu:0,cpu:1".
 	const char *const *devices;
-	// The mirrored strategy's device, of the kind of .devices, because kinds round differently.
-	// NULL: "cpu:0".
+	// The mirrored strategy's device. It has the kind of .devices, because kinds round
+	// differently. NULL: "cpu:0".
 	const char *model;
 
 	// A table of transports, registered or not. For each check, two workers open the transport,
 	// each on its own thread. The suite checks messages, time limits, an abort, and a worker that
-	// leaves. After 60 s it stops, without freeing their threads and memory.
+	// leaves. After 60 s it stops, and does not free the workers' threads and memory.
 	const struct choir_transport_table *transport;
 	// The argument of open for worker 0 or 1 (NULL: NULL). Each check is a round, numbered from 0,
 	// whose workers must be able to connect. user is that of choir_suite_run.
@@ -85,8 +85,9 @@ typedef struct {
 } choir_suite_options;
 
 // Runs all checks of a suite, even after a failed one. report may be NULL. CHOIR_INTERNAL: a check
-// failed; the text has the first one and their number. CHOIR_INVALID: not one table, or one
-// without needed slots. CHOIR_NOT_FOUND: the table's count is 0, or the device has no kernel.
+// failed; the text has the first one and their number. CHOIR_INVALID: none or several of these
+// fields; a table without a needed slot. CHOIR_NOT_FOUND: the table's count is 0, or the device
+// has no kernel.
 // Threads: one call at a time.
 CHOIR_MUST_CHECK choir_status choir_suite_run(
 		const choir_suite_options *options, choir_suite_fn *report, void *user);

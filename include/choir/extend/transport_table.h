@@ -2,16 +2,16 @@
 // extend.h.
 //
 // Messages with the same sender, receiver and tag arrive in the order in which they were sent,
-// others in any order. A receive takes the next message of its sender and tag, which may be
-// shorter than its capacity, but never longer. send and receive begin a request; test makes
-// progress and tells whether the request is done. Until then Choir does not write to memory that
-// is sent, and does not access memory that is received.
+// others in any order. A receive takes the next message of its sender and tag. The message may be
+// shorter than capacity, but never longer. send and receive begin a request. test makes progress,
+// and tells whether the request is done. Before, Choir does not write to memory that is sent, and
+// does not access memory that is received.
 //
-// If a worker is lost, the others' calls fail with CHOIR_PEER_LOST, and after an abort with
-// CHOIR_CANCELLED; the text names the worker.
+// If a worker is lost, the others' calls fail with CHOIR_PEER_LOST. After an abort they fail with
+// CHOIR_CANCELLED. The text names the worker.
 //
-// Threads: Choir makes one call at a time, from any of its threads, with a lock held, but slots
-// marked (any) without. A slot must call no function of Choir but choir_fail.
+// Threads: Choir makes one call at a time, from any of its threads, and holds a lock; for slots
+// marked (any) it holds no lock. A slot may call only choir_fail of Choir.
 #pragma once
 
 #include "../cluster.h"
@@ -53,11 +53,11 @@ typedef struct choir_transport_table {
 	// the others' tests fail.
 	void (*abort)(void *self, const char *why);
 	double (*now)(void *self); // (any) seconds on the clock of time limits
-	// (any) For a waiting thread that has already called test as often as turn says. Returns when
-	// a request may have changed, at the latest when now reaches the time until.
+	// (any) Called by a waiting thread that has called test turn times. Returns when a request may
+	// have changed, at the latest when now reaches the time until.
 	void (*pause)(void *self, int turn, double until);
-	// Messages of up to this many bytes need no help of the receiver; Choir may send several in
-	// place of a larger one. 0: unknown.
+	// Messages of up to this number of bytes need no help of the receiver. Choir may send several
+	// such messages in place of a larger one. 0: unknown.
 	size_t eager;
 } choir_transport_table;
 

@@ -75,14 +75,14 @@ faults: ## plant faults in libchoir-cuda, one after another; its tests on the st
 	@tools/build ci
 	python3 -B tests/cuda/mutants.py . build/release c++
 
-kills: ## choir run: KILLS (200) workers killed at random moments under each MPI and without one, 100,000 schedules
+kills: ## choir run: KILLS (200) workers killed, stopped, and jobs ended in each way, under each MPI and without one, 100,000 schedules
 	@tools/setup test
 	@tools/build ci
 	CHOIR_SUPERVISOR_SCHEDULES=100000 build/release/tests/test_supervisor_schedule
-	for mpi in none openmpi mpich; do \
-		python3 -B tests/mpi/supervised.py $$mpi kills build/release/choir $(CURDIR)/build/release $(KILLS) \
+	for mpi in none openmpi mpich; do for what in kills stops leavings; do \
+		python3 -B tests/mpi/supervised.py $$mpi $$what build/release/choir $(CURDIR)/build/release $(KILLS) \
 			|| exit 1; \
-	done
+	done; done
 	python3 -B tests/mpi/supervised.py none worker-kills build/release/choir $(CURDIR)/build/release $(KILLS)
 
 bench: build ## sums beside each MPI, training and input beside peers (PEERS=FOLDER ENVIRONMENTS=FOLDER), ROUNDS (3): an hour

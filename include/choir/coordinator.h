@@ -33,7 +33,7 @@ typedef struct {
 	// from the environment. In a TF_CONFIG with ps tasks, the chief is the coordinator. With
 	// CHOIR_TASK="SERVERS@ADDRESS", process 0 is the coordinator, the next SERVERS processes are
 	// servers, and the others are workers. The number of the process is CHOIR_WORKER, or that of
-	// the launcher.
+	// the launcher. CHOIR_HOST is the address of a server for the others (default: its host name).
 	const char *type;
 	int index; // of this ps, from 0
 	// Where the coordinator listens: "unix:/run/job/socket", "127.0.0.1:7000" or "host:7000".
@@ -41,7 +41,7 @@ typedef struct {
 	const char *ps_address; // where this ps listens for workers
 	int servers; // coordinator: the number of ps tasks, 1 to 16
 	// A file with the job's key (choir_task_make_key), which TCP needs. NULL: $CHOIR_KEY_FILE, if
-	// set.
+	// set, else the key that choir run has made for a job on several hosts.
 	const char *key_file;
 	// On: TCP is not encrypted; both ends still prove the key. Unix sockets and loopback are never
 	// encrypted. Default: off.

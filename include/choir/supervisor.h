@@ -63,10 +63,10 @@ typedef struct choir_supervisor_options {
 	double stop_timeout; // seconds in which workers can save after a stop; 0: 30
 	choir_supervisor_fn *report;
 	void *user;
-	// The number of parameter servers of a coordinator's job (coordinator.h) on this machine.
-	// Worker 0 is then the coordinator, the next ones are the servers. Each program gets its task
-	// by CHOIR_TASK. If one of the other workers fails, it starts again, and the rest goes on. 0:
-	// no coordinator.
+	// The number of parameter servers of a coordinator's job (coordinator.h). Worker 0 is then the
+	// coordinator, the next ones are the servers. Each program gets its task by CHOIR_TASK, and
+	// with .hosts also by CHOIR_HOST and the job's key. If one of the other workers fails, it
+	// starts again, and the rest goes on. 0: no coordinator.
 	int servers;
 } choir_supervisor_options;
 

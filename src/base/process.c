@@ -61,7 +61,7 @@ static void become(const chi_process_options *o, char **environment, long parent
 		(void) sigaction(i, &standard, NULL);
 	sigemptyset(&none);
 	(void) sigprocmask(SIG_SETMASK, &none, NULL);
-	(void) setpgid(0, 0);
+	(void) setsid(); // nor may it ask anything at this terminal
 	if (o->dies_with_parent) {
 		(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
@@ -124,7 +124,6 @@ static choir_status start(chi_process *p, const chi_process_options *o, char **e
 		return choir_fail(refused == ENOENT ? CHOIR_NOT_FOUND : CHOIR_IO, "start %s: %s",
 				o->arguments[0], chi_text_errno(refused, text, sizeof text));
 	}
-	(void) setpgid(pid, pid); // or the child has
 	p->pid = (long) pid;
 	p->watch = (int) syscall(SYS_pidfd_open, pid, 0);
 	return CHOIR_OK;

@@ -61,6 +61,7 @@ static int find_number(void)
 
 static choir_status take_number(choir_task *t, int number)
 {
+	const char *own = getenv(CHI_TASK_HOST);
 	char host[64] = "127.0.0.1";
 	const int servers = t->o.servers;
 	snprintf(t->type, sizeof t->type, "%s",
@@ -70,12 +71,13 @@ static choir_status take_number(choir_task *t, int number)
 	t->o.index = number == 0 ? 0 : number <= servers ? number - 1 : number - 1 - servers;
 	if (!is(t, "ps"))
 		return CHOIR_OK;
+	const bool named = own != NULL && own[0] != '\0';
 	const bool local = strncmp(t->address, "127.", 4) == 0;
-	if (!local && gethostname(host, sizeof host - 1) != 0)
+	if (!named && !local && gethostname(host, sizeof host - 1) != 0)
 		return choir_fail(CHOIR_IO, "task: this host has no name");
 	const int n = strncmp(t->address, "unix:", 5) == 0
 			? snprintf(t->ps_address, sizeof t->ps_address, "%s.ps%d", t->address, t->o.index)
-			: snprintf(t->ps_address, sizeof t->ps_address, "%s:0", host);
+			: snprintf(t->ps_address, sizeof t->ps_address, "%s:0", named ? own : host);
 	return n < (int) sizeof t->ps_address
 			? CHOIR_OK
 			: choir_fail(CHOIR_INVALID, CHI_TASK_VARIABLE ": the address is too long");
@@ -170,10 +172,12 @@ static choir_status open_task(choir_task *t, const choir_task_options *given)
 		CHOIR_TRY(copy(t->type, sizeof t->type, t->o.type, ".type"));
 	CHOIR_TRY(check(t));
 	const char *file = t->o.key_file != NULL ? t->o.key_file : getenv("CHOIR_KEY_FILE");
-	const bool has_key = file != NULL && file[0] != '\0';
-	if (has_key)
+	if (file != NULL && file[0] != '\0')
 		CHOIR_TRY(chi_key_read(file, &t->key));
-	t->connections = chi_connections_open(has_key ? &t->key : NULL, t->o.plain == CHOIR_ON);
+	else if (chi_health_key(t->key.bytes))
+		t->key.size = CHI_HEALTH_KEY;
+	const chi_key *key = t->key.size > 0 ? &t->key : NULL;
+	t->connections = chi_connections_open(key, t->o.plain == CHOIR_ON);
 	chi_key_clear(&t->key); // the connections have a copy
 	return t->connections == NULL ? choir_error_status() : CHOIR_OK;
 }

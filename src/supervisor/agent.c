@@ -124,6 +124,7 @@ static choir_status start_program(agent *a)
 	if (a->page == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "agent: the shared page cannot be mapped");
 	a->page->magic = CHI_HEALTH_MAGIC;
+	memcpy(a->page->key, a->key.bytes, CHI_HEALTH_KEY); // zeros on this machine
 	snprintf(page, sizeof page, "%s=%d", CHI_HEALTH_VARIABLE, a->page_fd);
 	snprintf(worker, sizeof worker, "CHOIR_WORKER=%d", a->o.worker);
 	snprintf(key, sizeof key, "%s=", CHI_JOB_KEY);

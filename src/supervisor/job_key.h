@@ -6,6 +6,7 @@
 
 #define CHI_JOB_KEY "CHOIR_RUN_KEY"
 #define CHI_TASK_VARIABLE "CHOIR_TASK" // of workers of a coordinator (choir/coordinator.h)
+#define CHI_TASK_HOST "CHOIR_HOST" // this host's address for the other processes of the job
 #define CHI_JOB_PROTOCOL "choir run 1" // of the messages between supervisor and agents
 enum { CHI_JOB_KEY_BYTES = 32, CHI_JOB_KEY_TEXT = 2 * CHI_JOB_KEY_BYTES + 1 };
 

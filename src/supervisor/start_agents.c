@@ -119,6 +119,12 @@ static void add_made(words *w, char *text)
 	add(w, text);
 }
 
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash == NULL ? path : slash + 1;
+}
+
 static void add_number(words *w, const char *option, double value)
 {
 	char text[32];
@@ -150,6 +156,33 @@ static void add_launcher(words *w, const choir_supervisor *s, const char *standa
 	chi_free(text);
 }
 
+static const char *address_of(const choir_supervisor *s, int worker)
+{
+	const char *name = chi_hosts_of(&s->hosts, worker),
+			   *at = name == NULL ? NULL : strchr(name, '@');
+	return at == NULL ? name : at + 1;
+}
+
+// What the workers are (choir/coordinator.h). Each attempt has a port of its own, below those that
+// the system gives out, since the last attempt's may be in use for a while.
+static void add_task(words *w, const choir_supervisor *s, int attempt, int worker)
+{
+	enum { FIRST = 20000, PORTS = 12000 };
+	char text[sizeof CHI_TASK_VARIABLE + CHI_JOB_PATH + CHI_HOST_NAME + 32];
+	add(w, "env");
+	if (!s->remote) {
+		snprintf(text, sizeof text, CHI_TASK_VARIABLE "=%d@unix:%s.job", s->o.servers, s->path);
+		add_made(w, chi_strdup(text));
+		return;
+	}
+	const int port = FIRST + (int) ((chi_key_job(&s->key) + (uint64_t) attempt) % PORTS);
+	snprintf(text, sizeof text, CHI_TASK_VARIABLE "=%d@%s:%d", s->o.servers, address_of(s, 0),
+			port);
+	add_made(w, chi_strdup(text));
+	snprintf(text, sizeof text, CHI_TASK_HOST "=%s", address_of(s, worker));
+	add_made(w, chi_strdup(text));
+}
+
 static void add_agent(words *w, const choir_supervisor *s, int attempt, int worker)
 {
 	add(w, s->agent);
@@ -162,12 +195,8 @@ static void add_agent(words *w, const choir_supervisor *s, int attempt, int work
 	if (worker >= 0)
 		add_number(w, "--worker", worker);
 	add(w, "--");
-	if (s->o.servers > 0) { // what the workers are (choir/coordinator.h)
-		char task[sizeof CHI_TASK_VARIABLE + CHI_JOB_PATH + 32];
-		snprintf(task, sizeof task, CHI_TASK_VARIABLE "=%d@unix:%s.job", s->o.servers, s->path);
-		add(w, "env");
-		add_made(w, chi_strdup(task));
-	}
+	if (s->o.servers > 0)
+		add_task(w, s, attempt, worker);
 	for (int i = 0; s->program[i] != NULL; i++)
 		add(w, s->program[i]);
 }
@@ -215,7 +244,7 @@ static void add_ssh(words *w, const choir_supervisor *s, const char *host, int a
 	words agent = { 0 };
 	chi_text t = { 0 };
 	add_launcher(w, s, "ssh");
-	if (s->o.launcher == NULL) {
+	if (w->n > 0 && strcmp(base_name(w->word[0]), "ssh") == 0) {
 		add(w, "-o");
 		add(w, "BatchMode=yes"); // a question would wait for ever
 		add(w, "-o");
@@ -253,7 +282,9 @@ static choir_status launch(
 {
 	char key[sizeof CHI_JOB_KEY + CHI_JOB_KEY_TEXT + 1];
 	const bool key_to_stdin = s->remote && !is_mpi(s);
-	const char *const environment[] = { s->remote && !key_to_stdin ? key : NULL, NULL };
+	// Without a terminal, ssh would ask by a window.
+	const char *const environment[] = { "SSH_ASKPASS_REQUIRE=never",
+		s->remote && !key_to_stdin ? key : NULL, NULL };
 	if (w->failed ||
 			!chi_grow(&s->launched, &s->launch_capacity, s->launches + 1, sizeof *s->launched))
 		return choir_fail(CHOIR_NO_MEMORY, "supervisor: a command line");
@@ -261,8 +292,7 @@ static choir_status launch(
 	*l = (chi_launched){ .attempt = attempt, .end_by = HUGE_VAL, .out = -1 };
 	l->worker = worker;
 	l->is_agent = strcmp(w->word[0], s->agent) == 0;
-	const char *slash = strrchr(w->word[0], '/');
-	snprintf(l->name, sizeof l->name, "%s", slash == NULL ? w->word[0] : slash + 1);
+	snprintf(l->name, sizeof l->name, "%s", base_name(w->word[0]));
 	snprintf(l->host, sizeof l->host, "%s", host);
 	if (s->remote) {
 		const size_t at = (size_t) snprintf(key, sizeof key, "%s=", CHI_JOB_KEY);

@@ -135,15 +135,12 @@ static choir_status check(choir_supervisor *s)
 		if (!(seconds[i] >= 0 && seconds[i] < HUGE_VAL))
 			return choir_fail(CHOIR_INVALID,
 					"supervisor: a time of %g seconds given; 0 or more needed", seconds[i]);
-	if (o->servers < 0 || (o->servers > 0 && o->workers < o->servers + 2))
+	if (o->servers < 0 || (o->servers > 0 && o->min_workers < o->servers + 2))
 		return choir_fail(CHOIR_INVALID,
-				"supervisor: %d workers with %d servers given; a coordinator, the servers and at "
-				"least 1 worker needed",
-				o->workers, o->servers);
-	if (o->servers > 0 && o->hosts != NULL)
-		return choir_fail(CHOIR_UNSUPPORTED,
-				"supervisor: servers and hosts given; on several hosts start the processes with "
-				"TF_CONFIG or CHOIR_TASK (docs/cluster.md)");
+				"supervisor: at least %d workers with %d servers given; a coordinator, the "
+				"servers "
+				"and at least 1 worker needed",
+				o->min_workers, o->servers);
 	if (o->program == NULL || o->program[0] == NULL || o->agent == NULL)
 		return choir_fail(
 				CHOIR_INVALID, "supervisor: no program or no agent given; both are needed");

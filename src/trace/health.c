@@ -81,6 +81,18 @@ static bool open_page(const char *number)
 	return true;
 }
 
+bool chi_health_key(unsigned char key[CHI_HEALTH_KEY])
+{
+	static const unsigned char none[CHI_HEALTH_KEY];
+	const char *number = getenv(CHI_HEALTH_VARIABLE);
+	chi_health *h = number == NULL ? NULL : map_page(number);
+	if (h == NULL)
+		return false;
+	memcpy(key, h->key, CHI_HEALTH_KEY);
+	chi_shared_unmap(h, sizeof *h);
+	return memcmp(key, none, CHI_HEALTH_KEY) != 0;
+}
+
 void chi_health_open(void)
 {
 	const char *number = getenv(CHI_HEALTH_VARIABLE);

@@ -9,9 +9,9 @@
 
 #include <stddef.h>
 
-enum { CHI_HEALTH_WHAT = 96, CHI_HEALTH_TEXT = 512 };
+enum { CHI_HEALTH_WHAT = 96, CHI_HEALTH_TEXT = 512, CHI_HEALTH_KEY = 32 };
 #define CHI_HEALTH_VARIABLE "CHOIR_RUN"
-#define CHI_HEALTH_MAGIC UINT64_C(0x63686f6972680001) // with the layout's version
+#define CHI_HEALTH_MAGIC UINT64_C(0x63686f6972680002) // with the layout's version
 static const double CHI_HEALTH_BEAT = 0.1; // seconds
 
 typedef enum {
@@ -21,9 +21,10 @@ typedef enum {
 	CHI_HEALTH_FINISHED // all clusters were freed, and none had failed
 } chi_health_state;
 
-// Only the agent writes magic.
+// Only the agent writes magic and the key.
 typedef struct {
 	uint64_t magic;
+	unsigned char key[CHI_HEALTH_KEY]; // of the job; zeros: the job has none
 	chi_atomic32 state;
 	chi_atomic32 pid;
 	chi_atomic32 beats;
@@ -62,6 +63,9 @@ extern __attribute__((visibility("hidden"))) chi_health *chi_health_page;
 void chi_health_open(void);
 void chi_health_close(bool failed);
 void chi_health_fail(choir_status status, const char *text, bool by_other);
+
+// The key of a job on several hosts. False: this process is of no such job.
+bool chi_health_key(unsigned char key[CHI_HEALTH_KEY]);
 
 void chi_health_write_step(uint64_t step, int first_replica, int replicas);
 void chi_health_write_wait(uint64_t sequence, const char *what, int peer);

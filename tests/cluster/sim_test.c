@@ -124,6 +124,7 @@ static const char *run_until_it_fails(choir_cluster *c, int worker, void *user)
 	return strstr(choir_error(), words) != NULL ? NULL : choir_error();
 }
 
+// spec: D20
 TEST(a_dead_worker_stops_all)
 {
 	for (int n = 2; n <= 4; n++)
@@ -152,6 +153,7 @@ static const char *need_lost(choir_cluster *c, int worker, void *user)
 	return worker == 1 ? NULL : suite_failure(status, CHOIR_PEER_LOST, "worker 1");
 }
 
+// spec: D20
 TEST(a_death_that_is_seen_is_named)
 {
 	const sim_options o = { .workers = 2, .slowest = 0.01 };
@@ -187,6 +189,7 @@ static const char *run_into_a_cut(choir_cluster *c, int worker, void *user)
 	return sim_now(cut->s) - begun <= 2 * SUITE_TIMEOUT + 1 ? NULL : "it took too long";
 }
 
+// spec: D20
 TEST(a_cut_ends_in_the_deadline)
 {
 	for (int mend = 0; mend < 2; mend++)

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-enum { JOB_PROCESSES = 16 };
+enum { JOB_PROCESSES = 64 };
 
 typedef struct {
 	char folder[64], address[128], key[128];

@@ -488,7 +488,7 @@ TEST(a_closure_that_ends_its_workers_fails)
 	close_world(&w);
 }
 
-// spec: D18, 2.16
+// spec: D18, D20, 2.16
 TEST(a_lost_server_ends_the_job_with_its_name)
 {
 	for (int stop = 0; stop < 2; stop++) {

@@ -19,6 +19,7 @@ RULES = [
      r"base/\w+\.c", "base/lock.h, base/thread.h or base/gate.h"),
     ("is atomic", r"atomic_\w+|__atomic_\w+|__sync_\w+", r"base/\w+\.[ch]", "base/atomic.h"),
     ("reads the clock", r"clock_gettime|gettimeofday|time|clock", r"base/\w+\.c", "base/clock.h"),
+    ("reads the time of day, which may jump", r"chi_clock_wall", r"(base/clock|trace/\w+)\.[ch]", "chi_clock_now"),
     ("touches files", r"f?open(?:at)?|fdopen|fread|fclose|fsync|close|p?read|p?write|rename|unlink|"
      r"mkdir|f?stat|opendir", r"base/\w+\.c", "base/file.h"),
     ("draws numbers of no seed", r"s?rand(?:om)?|[dlmj]rand48|getrandom|getentropy", r"base/entropy\.c",
@@ -51,7 +52,8 @@ must_find(check, {
     "src/base/status.c": "void a(void) { exit(1); }\n",
     "src/base/other.c": "void a(void) { pthread_mutex_lock(x); exit(1); }\n",
     "src/train/b.c": "void a(void)\n{\n\tfree (p);\n\tt = time(NULL);\n\tpthread_join(t, 0);\n\tgrow((void **) &x->items, (void *) &y);\n}\n",
+    "src/net/c.c": "double f(void)\n{\n\treturn chi_clock_wall() + 5;\n}\n",
     "cli/main.c": 'int main(void) { printf("x"); exit(0); }\n',
 }, ["a.c:5: printf prints", "other.c:1: exit ends", "b.c:3: free allocates", "b.c:4: time reads",
-    "b.c:5: pthread_join waits", "b.c:6: a pointer is read as"])
+    "b.c:5: pthread_join waits", "c.c:3: chi_clock_wall reads", "b.c:6: a pointer is read as"])
 judge(check(project()))

@@ -1,17 +1,21 @@
 """`choir run` with real processes. Arguments: the MPI (or none), the test, the command, the folder of the
-build. `kills N` is the long campaign: N kills at random moments, and the figures."""
+build. The long campaigns end with N: `kills` kills workers at random moments, `stops` stops them, `worker-kills`
+kills workers of coordinators' jobs, `leavings` ends jobs in all ways. They print their figures as JSON."""
 
 import contextlib
+import fcntl
 import functools
 import json
 import os
 import pathlib
+import pty
 import random
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 MPI, TEST = sys.argv[1:3]
@@ -38,15 +42,18 @@ def environment(**more):
 class Job:
     """A running `choir run`, in a folder of its own."""
 
-    def __init__(self, *options, program, workers=WORKERS, mpi=MPI, folder=None, **more):
+    def __init__(self, *options, program, workers=WORKERS, mpi=MPI, folder=None, terminal=None, **more):
         self.folder = pathlib.Path(folder or tempfile.mkdtemp())
         self.events_file = self.folder / "events"
         self.mark = f"supervised-{os.getpid()}-{random.random()}"
         line = [CHOIR, "run", "-n", str(workers), "--mpi", mpi, "--events", str(self.events_file), *options,
                 "--", *program]
         self.output = open(self.folder / "output", "w+")
+        at_terminal = {"start_new_session": True, "pass_fds": (terminal,),
+                       "preexec_fn": lambda: fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)} if terminal else {}
         self.process = subprocess.Popen(line, cwd=self.folder, stdout=self.output, stderr=subprocess.STDOUT,
-                                        stdin=subprocess.DEVNULL, env=environment(MARK=self.mark, **more))
+                                        stdin=subprocess.DEVNULL, env=environment(MARK=self.mark, **more),
+                                        **at_terminal)
 
     def said(self):
         return (self.folder / "output").read_text(errors="replace")
@@ -97,11 +104,13 @@ class Job:
         return found
 
     def need_none_left(self):
-        end = time.monotonic() + 5
+        """Seconds until no process is left."""
+        begin = time.monotonic()
         while self.left():
-            if time.monotonic() > end:
+            if time.monotonic() > begin + 5:
                 sys.exit(f"left after 5 s: {self.left()}")
-            time.sleep(0.05)
+            time.sleep(0.005)
+        return time.monotonic() - begin
 
     def need(self, status, *facts):
         found = self.end()
@@ -132,27 +141,33 @@ def undisturbed(epochs):
         return weights(job.need(0))
 
 
-def pick_kill(job, attempt, rng):
-    """Kills a random worker within the second after the first step of an attempt. (when, worker)"""
+def first_step(job, attempt):
+    """When an attempt began, and when its first step did."""
+    return [job.wait_for(kind, attempt)["time"] for kind in ("attempt", "step")]
+
+
+def pick_victim(job, attempt, rng, number):
+    """Sends a signal to a random worker within the second after the first step of an attempt. (when, worker)"""
     pids = job.started(attempt)
     time.sleep(rng.random())
     worker = rng.choice(sorted(pids))
     when = time.monotonic()
     try:
-        os.kill(pids[worker], signal.SIGKILL)
+        os.kill(pids[worker], number)
     except ProcessLookupError:
         return None  # the training has ended
     return when, worker
 
 
-def kills(n, seed, epochs):
-    """Kills n workers, and compares the weights. (ms to the name, ms to the first new step) of each."""
-    rng, named, stepped = random.Random(seed), [], []
+def lose(n, seed, epochs, number, words, *options):
+    """Loses n workers by a signal, and compares the weights. Seconds to the name, to the first new step, and from
+    each attempt's begin to its first step."""
+    rng, named, stepped, loading = random.Random(seed), [], [], []
     expected = undisturbed(epochs)
     with tempfile.TemporaryDirectory() as folder:
-        job = Job("--restarts", str(n + 1), program=training(epochs, folder), folder=folder)
+        job = Job("--restarts", str(n + 1), *options, program=training(epochs, folder), folder=folder)
         for attempt in range(1, n + 1):
-            hit = pick_kill(job, attempt, rng)
+            hit = pick_victim(job, attempt, rng, number)
             if hit is None:
                 break
             when, worker = hit
@@ -160,37 +175,98 @@ def kills(n, seed, epochs):
             if failure is True:
                 break
             failure = failure[0]
-            if failure["worker"] != worker or "killed by SIGKILL" not in failure["why"]:
-                sys.exit(f"worker {worker} was killed: {failure}")
-            named.append(1e3 * (failure["time"] - when))
-            step = job.wait_for("step", attempt + 1)
-            stepped.append(1e3 * (step["time"] - when))
+            if failure["worker"] != worker or words not in failure["why"]:
+                sys.exit(f"worker {worker} was lost: {failure}")
+            named.append(failure["time"] - when)
+            begin, step = first_step(job, attempt + 1)
+            stepped.append(step - when)
+            loading.append(step - begin)
         said = job.need(0)
         if weights(said) != expected:
-            sys.exit(f"weights {weights(said)}, undisturbed {expected}, after {len(named)} kills")
+            sys.exit(f"weights {weights(said)}, undisturbed {expected}, after {len(named)} losses")
     if not named:
-        sys.exit("the training ended before a worker was killed")
-    return named, stepped
+        sys.exit("the training ended before a worker was lost")
+    return named, stepped, loading
+
+
+def figures(what, seconds, at_most=None):
+    """A line of JSON. Quantiles are the next larger of the values."""
+    values = sorted(1e3 * value for value in seconds)
+    n = len(values)
+    line = {"what": what, "mpi": MPI, "workers": WORKERS, "n": n, "unit": "ms"}
+    for name, part in (("p50", 0.5), ("p99", 0.99), ("max", 1)):
+        line[name] = round(values[max(0, -(-int(1000 * part) * n // 1000) - 1)], 1)
+    if at_most is not None:
+        line["at_most"] = 1e3 * at_most
+    print(json.dumps(line), flush=True)
 
 
 def kill():
-    named, stepped = kills(2, 7, 4 if WORKERS > 1 else 40) # one worker takes 4 epochs in 0.2 s
-    print("named after ms", [round(x, 1) for x in named], "new step after ms", [round(x) for x in stepped])
+    named, stepped, _ = lose(2, 7, 4 if WORKERS > 1 else 40, signal.SIGKILL, "killed by SIGKILL")  # one worker is fast
+    figures("a killed worker is named", named)
+    figures("the first new step", stepped)
 
 
-def campaign(n):
-    """A figure for each: at most 25 kills in one training."""
-    named, stepped, round_ = [], [], 0
-    while len(named) < n:
-        more = kills(min(25, n - len(named)), 100 + round_, 60)
-        named += more[0]
-        stepped += more[1]
-        round_ += 1
-        print(f"{MPI}: {len(named)} kills, weights equal", flush=True)
-    for what, values in (("named", named), ("first new step", stepped)):
-        values = sorted(values)
-        print(f"{MPI}: {what} after ms: median {values[len(values) // 2]:.1f}, p99 "
-              f"{values[int(0.99 * (len(values) - 1))]:.1f}, max {values[-1]:.1f}, n = {len(values)}")
+def campaign(n, number, words, *options):
+    """At most 25 losses in one training."""
+    all_ = [], [], []
+    while len(all_[0]) < n:
+        more = lose(min(25, n - len(all_[0])), 100 + len(all_[0]), 60, number, words, *options)
+        for values, found in zip(all_, more):
+            values += found
+        print(f"{MPI}: {len(all_[0])} lost, weights equal", file=sys.stderr, flush=True)
+    return all_
+
+
+def kills(n):
+    named, stepped, loading = campaign(n, signal.SIGKILL, "killed by SIGKILL")
+    figures("a killed worker is named", named, 0.05)
+    figures("the first new step", stepped)
+    figures("from the begin of an attempt to its first step", loading)
+    figures("the first new step, without this", [a - b for a, b in zip(stepped, loading)], 1.5)
+
+
+def stops(n):
+    named, _, _ = campaign(n, signal.SIGSTOP, "it is stopped", "--lost-after", "1")
+    figures("a stopped worker is named after the time-out", [value - 1 for value in named], 0.5)
+
+
+def leavings(n):
+    """How long processes are left after jobs have ended: by themselves, by signals, by SIGKILL to each part."""
+    rng, took = random.Random(9), {}
+    for i in range(n):
+        way = ("success", "worker", "SIGTERM", "SIGINT twice", "choir run", "launcher", "agent")[i % 7]
+        with tempfile.TemporaryDirectory() as folder:
+            job = Job(program=training(1 if way == "success" else 10000, folder), folder=folder)
+            if way != "success":
+                pids = job.started()
+                time.sleep(rng.random() / 2)
+                end_job(job, way, rng.choice(sorted(pids.values())))
+            job.end()
+            took.setdefault(way, []).append(job.need_none_left())
+    for way, seconds in took.items():
+        figures(f"processes are left: {way}", seconds, 5)
+
+
+def parent_of(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def end_job(job, way, pid):
+    if way == "worker":
+        os.kill(pid, signal.SIGKILL)
+    elif way == "agent":
+        os.kill(parent_of(pid), signal.SIGKILL)
+    elif way == "launcher":  # of all workers, or else of one
+        children = pathlib.Path(f"/proc/{job.process.pid}/task/{job.process.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGKILL)
+    elif way == "choir run":
+        job.process.kill()
+    else:
+        job.process.send_signal(signal.SIGINT if way == "SIGINT twice" else signal.SIGTERM)
+        if way == "SIGINT twice":
+            job.until(lambda: "to save" in job.said() or job.process.poll() is not None)
+            job.process.send_signal(signal.SIGINT)
 
 
 def stop():
@@ -266,8 +342,9 @@ def is_there(job, worker):
 
 
 def lose_workers(n, seed, epochs):
-    """Kills n workers of a coordinator's job at random moments. Each step must be made once."""
-    rng = random.Random(seed)
+    """Kills n workers of a coordinator's job at random moments. Each step must be made once. Gives the seconds
+    until they were named."""
+    rng, named = random.Random(seed), []
     with tempfile.TemporaryDirectory() as folder:
         job = Job("--servers", "1", program=asynchronous(epochs, folder), workers=5, folder=folder)
         for i in range(n):
@@ -277,15 +354,19 @@ def lose_workers(n, seed, epochs):
             if job.process.poll() is not None:
                 sys.exit(f"over after {i} kills: {job.said()[-3000:]}")
             pid = job.until(lambda w=worker: is_there(job, w))
+            losses = len(job.events("lost"))
+            when = time.monotonic()
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+                job.until(lambda k=losses: len(job.events("lost")) > k)
+                named.append(next(e["time"] for e in job.events("lost")[losses:] if e["worker"] == worker) - when)
         job.process.send_signal(signal.SIGTERM)
         said = job.need(75, "stopped by a signal after step")
         lost = len(job.events("lost"))
         newest, made = updates(folder)
         if newest != made or f"after step {newest};" not in said or lost < n / 2:
             sys.exit(f"{lost} kills, step {newest}, {made} updates: {said[-3000:]}")
-        return lost
+        return named
 
 
 def servers():
@@ -306,6 +387,12 @@ def servers():
         job.process.send_signal(signal.SIGTERM)
         job.need(75, "worker 2 (", "killed by SIGKILL", "restart 1 of 1 with 5 workers",
                  "stopped by a signal after step")
+    with tempfile.TemporaryDirectory() as folder:  # on two hosts, which agree on addresses and a key
+        job = Job("--servers", "2", "--hosts", "127.0.0.1:2,me@127.0.0.2:3", "--address", "127.0.0.1", "--launcher",
+                  script(folder, "shell", SHELL), program=asynchronous(3, folder), workers=5, folder=folder)
+        weights(job.need(0, "[0] weights"))
+        job = Job("--servers", "1", "--hosts", "a", "--min", "2", program=["true"], workers=4, folder=folder)
+        job.need(1, "at least 2 workers with 1 servers given; a coordinator, the servers and at least 1 worker")
     with tempfile.TemporaryDirectory() as folder:  # without choir run; a worker has another option
         more = {"CHOIR_TASK": f"1@unix:{folder}/job"}
         started = [subprocess.Popen(asynchronous(2, folder, *(["--batch", "16"] if i == 3 else [])),
@@ -351,7 +438,33 @@ exec sh -c "$*"
 """
 
 
+# A remote shell that asks, if it may and if there is somebody to ask.
+ASKS = """case "$*" in
+*BatchMode=yes*) ;;
+*) if (: < /dev/tty) 2> /dev/null; then printf 'password: ' > /dev/tty; read -r word < /dev/tty; else sleep 1000; fi ;;
+esac
+echo "me@closed: Permission denied (publickey,password)." >&2
+exit 255
+"""
+
+
+def password():
+    """Nobody is asked for a password: not by ssh, and not by a launcher that calls it."""
+    keyboard, terminal = pty.openpty()
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}:{os.environ['PATH']}"
+        script(folder, "ssh", ASKS)
+        asks = script(folder, "asks", ASKS.replace("BatchMode", "NoSuchMode").replace("sleep 1000", ":"))
+        for launcher in ([], ["--launcher", "ssh -p 22"], ["--launcher", asks]):
+            job = Job("--hosts", "closed", "--address", "127.0.0.1", "--start-timeout", "10", *launcher,
+                      program=["true"], workers=1, folder=folder, terminal=terminal, PATH=path)
+            job.need(1, "to host closed exited with status 255", "me@closed: Permission denied")
+    os.close(keyboard)
+    os.close(terminal)
+
+
 def ssh():
+    password()
     with tempfile.TemporaryDirectory() as folder:
         shell = script(folder, "shell", SHELL)
         common = ["--launcher", shell, "--address", "127.0.0.1"]
@@ -372,11 +485,32 @@ def ssh():
     job.need(1, "to host no-such-host.invalid exited with status 255")
 
 
+# What srun does for the workers of one step, on this machine.
+SRUN = {"openmpi": "exec env -u SLURM_JOB_ID mpirun.openmpi --oversubscribe -n \"$n\" \"$@\"",
+        "mpich": "exec env -u SLURM_JOB_ID mpiexec.mpich -n \"$n\" \"$@\""}
+
+
+def slurm():
+    """In a Slurm job srun starts the workers, and without it the job says what is missing."""
+    with tempfile.TemporaryDirectory() as folder:
+        kind = {"openmpi": "--mpi=pmix", "mpich": "--mpi=pmi2"}[MPI]
+        text = f'[ "$1 $2" = "{kind} -n" ] || exit 2\nn=$3\nshift 3\n[ "$n" = {WORKERS} ] || exit 3\n{SRUN[MPI]}\n'
+        script(folder, "srun", text)
+        job = Job(program=training(2, folder)[:-4], folder=folder, PATH=f"{folder}:{os.environ['PATH']}",
+                  SLURM_JOB_ID="17")
+        if weights(job.need(0)) != undisturbed(2):
+            sys.exit("other weights under srun")
+        job = Job(program=["true"], folder=folder, PATH=f"{folder}:{os.environ['PATH']}", SLURM_JOB_ID="17", workers=2)
+        job.need(1, "srun exited with status 3")
+    if not any(os.access(f"{where}/srun", os.X_OK) for where in os.environ["PATH"].split(":")):
+        Job(program=["true"], SLURM_JOB_ID="17").need(1, "srun", "No such file")
+
+
 if __name__ == "__main__":
-    if TEST == "kills":
-        campaign(int(MORE[0]))
-    elif TEST == "worker-kills":  # of coordinators' jobs, 50 in each
-        print(sum(lose_workers(50, i, 10000000) for i in range(int(MORE[0]) // 50)),
-              "workers lost; each step was made once")
+    if TEST == "worker-kills":  # 50 in each job
+        figures("a killed worker of a coordinator is named",
+                [value for i in range(int(MORE[0]) // 50) for value in lose_workers(50, i, 10000000)], 0.05)
+    elif MORE:
+        {"kills": kills, "stops": stops, "leavings": leavings}[TEST](int(MORE[0]))
     else:
-        {"kill": kill, "stop": stop, "ends": ends, "hang": hang, "ssh": ssh, "servers": servers}[TEST]()
+        {"kill": kill, "stop": stop, "ends": ends, "hang": hang, "ssh": ssh, "servers": servers, "slurm": slurm}[TEST]()

@@ -83,7 +83,7 @@ const char *servers_pair(int server, int device, int other_server, int other_dev
 	return strcpy(all.kept[all.next++ % KEPT], pair);
 }
 
-static pid_t start(const char **address, uint64_t memory, uint64_t failing)
+static pid_t start(const char **address, uint64_t memory, uint64_t failing, double late)
 {
 	static char kept[100];
 	char ready = 0;
@@ -95,6 +95,7 @@ static pid_t start(const char **address, uint64_t memory, uint64_t failing)
 	const pid_t pid = fork();
 	if (pid == 0) {
 		alarm(60); // also where the test has failed
+		chi_thread_nap(late);
 		choir_server *s = choir_server_new(CHOIR_OPTIONS(choir_server_options, .address = kept,
 				.devices = "cpu:0,cpu:1", .memory = memory));
 		if (s == NULL || write(ends[1], "r", 1) != 1)
@@ -104,17 +105,23 @@ static pid_t start(const char **address, uint64_t memory, uint64_t failing)
 		_exit(choir_server_run(s) == CHOIR_OK ? 0 : 1);
 	}
 	close(ends[1]);
-	assert_int_equal(read(ends[0], &ready, 1), 1);
+	if (late == 0)
+		assert_int_equal(read(ends[0], &ready, 1), 1);
 	close(ends[0]);
 	return pid;
 }
 
 pid_t servers_fork(const char **address, uint64_t memory)
 {
-	return start(address, memory, 0);
+	return start(address, memory, 0, 0);
 }
 
 pid_t servers_fork_failing(const char **address, uint64_t n)
 {
-	return start(address, 0, n);
+	return start(address, 0, n, 0);
+}
+
+pid_t servers_fork_late(const char **address)
+{
+	return start(address, 0, 0, 0.3);
 }

@@ -19,3 +19,5 @@ void servers_stop(void);
 pid_t servers_fork(const char **address, uint64_t memory);
 // The n-th allocation after it listens fails.
 pid_t servers_fork_failing(const char **address, uint64_t n);
+// It listens only after this function has returned.
+pid_t servers_fork_late(const char **address);

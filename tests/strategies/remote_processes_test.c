@@ -221,6 +221,17 @@ TEST(a_server_is_killed_in_a_step)
 	assert_text_holds(choir_error(), address);
 }
 
+TEST(a_program_may_start_before_its_server)
+{
+	const char *address;
+	char device[200];
+	const pid_t server = servers_fork_late(&address);
+	snprintf(device, sizeof device, "remote:%s/cpu:0", address);
+	if (choir_device_find(device) == NULL)
+		fail_msg("%s", choir_error());
+	end(server);
+}
+
 // The next program gets the device after the first was killed.
 TEST(a_program_is_killed)
 {

@@ -262,6 +262,7 @@ TEST(consequences_wait_for_their_cause)
 	assert_text_holds(job.said, "mpirun exited with status 137 before all workers had ended");
 }
 
+// spec: D20
 TEST(silence_is_named_with_its_host)
 {
 	begin(4, 0);

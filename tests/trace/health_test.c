@@ -73,6 +73,19 @@ static int open_page(void **state)
 	return 0;
 }
 
+TEST_WITHIN(the_page_may_have_a_key, open_page, NULL)
+{
+	unsigned char key[CHI_HEALTH_KEY];
+	assert_false(chi_health_key(key)); // a job on this machine
+	page->key[CHI_HEALTH_KEY - 1] = 7;
+	assert_true(chi_health_key(key));
+	assert_memory_equal(key, page->key, sizeof key);
+	page->magic++; // of another version
+	assert_false(chi_health_key(key));
+	unsetenv(CHI_HEALTH_VARIABLE);
+	assert_false(chi_health_key(key));
+}
+
 TEST_WITHIN(the_page_tells_what_happens, open_page, NULL)
 {
 	assert_int_equal(note().state, CHI_HEALTH_NEW);

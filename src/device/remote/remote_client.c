@@ -15,6 +15,7 @@
 #include <string.h>
 
 static const double LOOK = 0.0005, ACTIVE = 0.01, LONGEST = 60; // seconds
+static const double STARTS = 2, PAUSE = 0.02; // of a server that is not there yet
 enum { LINK_MAX = 1 << 20, URGENT = 1 << 16 }; // bytes
 
 static chi_atomic64 waits;
@@ -171,8 +172,9 @@ static void work(void *arg)
 	chi_pack_free(&commands);
 }
 
-static choir_status join(chi_remote_server *r)
+static choir_status dial(chi_remote_server *r)
 {
+	r->end = (chi_error){ .status = CHOIR_OK };
 	r->peer = chi_hub_dial(r->hub, r->address, NULL);
 	if (r->peer == NULL)
 		return choir_error_status();
@@ -181,6 +183,18 @@ static choir_status join(chi_remote_server *r)
 	if (r->end.status != CHOIR_OK)
 		chi_error_restore(&r->end);
 	return r->end.status;
+}
+
+// Whoever starts servers and program together need not wait.
+static choir_status join(chi_remote_server *r)
+{
+	const double until = chi_clock_deadline(STARTS);
+	choir_status status = dial(r);
+	while ((status == CHOIR_NOT_FOUND || status == CHOIR_PEER_LOST) && chi_clock_now() < until) {
+		chi_thread_nap(PAUSE);
+		status = dial(r);
+	}
+	return status;
 }
 
 static choir_status connect_to(chi_remote_server *r)

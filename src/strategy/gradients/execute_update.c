@@ -138,16 +138,16 @@ static choir_status prepare(chi_pending_update *u, int by)
 	u->two_pass = pushes || !u->allows_sparse || s->concurrency != CHI_EXCLUSIVE;
 	u->single_device = s->devices == 1 && s->process_group == NULL &&
 			chi_strategy_wire(s, CHOIR_F32) == CHOIR_F32 &&
-			(!u->two_pass || (!pushes && !s->all_host && s->all_here && !u->sparse));
+			(!u->two_pass || (pushes ? s->all_host : !s->all_host && s->all_here && !u->sparse));
 	u->touches_all_rows = false;
 	u->n = first->n;
 	u->chunks = 0;
 	if (!pushes)
 		CHOIR_TRY(a->table->begin(a->user, u->state, first->n, u->variable));
-	if (u->single_device && u->two_pass)
-		CHOIR_TRY(check_sums(u));
 	if (u->sparse)
 		CHOIR_TRY(chi_sparse_gradients_prepare(u, by));
+	if (u->single_device && u->two_pass)
+		CHOIR_TRY(check_sums(u));
 	if (u->two_pass && !u->single_device)
 		CHOIR_TRY(chi_bucket_prepare(u));
 	for (size_t i = 0; i < first->n; i++)

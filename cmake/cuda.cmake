@@ -18,7 +18,7 @@ mark_as_advanced(CHOIR_CUDA_ARCHITECTURES)
 function(choir_cuda_reason reason)
 	set(${reason} "" PARENT_SCOPE)
 	if(CHOIR_CUDA STREQUAL "OFF")
-		set(${reason} "CHOIR_CUDA is OFF" PARENT_SCOPE) # "off" alone would count as false
+		set(${reason} "off" PARENT_SCOPE)
 		return()
 	elseif(CHOIR_CUDA STREQUAL "AUTO" AND (CMAKE_CROSSCOMPILING OR NOT PROJECT_IS_TOP_LEVEL OR CHOIR_SANITIZE))
 		set(${reason} "not asked for" PARENT_SCOPE)

@@ -220,8 +220,8 @@ typedef enum {
 	CHOIR_TRANSPOSED_B
 } choir_transposed;
 // a [.., m, k] times b [.., k, n] gives [.., m, n]. A transposed a is [.., k, m]; a transposed b
-// is [.., n, k]. Leading axes broadcast, as in other operations. If b has rank 2, it multiplies all
-// matrices of a.
+// is [.., n, k]. Leading axes broadcast, as in other operations. If b has rank 2, it multiplies
+// all matrices of a.
 choir_tensor *choir_matmul(choir_tensor *a, choir_tensor *b, choir_transposed which);
 // Einstein summation as in NumPy: "bij,bjk->bik" multiplies matrices of a batch. Axes that the
 // result lacks are summed. A letter that occurs twice in an operand takes the diagonal. Without

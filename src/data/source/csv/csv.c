@@ -108,8 +108,10 @@ static row_end unknown_category(
 		length = chi_text_append(what, sizeof what, length,
 				chi_text_clean(chi_categories_text(f->categories, i), name, sizeof name));
 	}
-	snprintf(more, sizeof more, " and %zu more", n - SHOWN);
-	chi_text_append(what, sizeof what, length, n > SHOWN ? more : "");
+	if (n > SHOWN) {
+		snprintf(more, sizeof more, " and %zu more", n - SHOWN);
+		chi_text_append(what, sizeof what, length, more);
+	}
 	return wrong_field(c, f, t, at, what);
 }
 

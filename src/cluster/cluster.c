@@ -1,7 +1,7 @@
 // The first failure is final: a late message could be mistaken for the expected one.
 #include "cluster/cluster.h"
 
-#include "trace/spans.h"
+#include "trace/span_ring.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/dynamic_library.h"

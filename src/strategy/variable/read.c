@@ -10,7 +10,7 @@
 #include "strategy/replica/replica.h"
 #include "strategy/update/update.h"
 #include "strategy/variable/sharded_variable.h"
-#include "value/shards.h"
+#include "value/shard_rows.h"
 #include "value/sparse_read.h"
 
 #include <inttypes.h>

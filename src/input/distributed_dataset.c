@@ -322,13 +322,3 @@ int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *d
 	}
 	return data->o.workers > 1 ? CHOIR_UNKNOWN_CARDINALITY : d->elements;
 }
-
-choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data)
-{
-	return data == NULL ? CHOIR_AUTO_SHARD_DATA : data->o.auto_shard;
-}
-
-bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data)
-{
-	return data != NULL && data->fell_back;
-}

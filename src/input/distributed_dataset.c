@@ -2,7 +2,6 @@
 // on their devices.
 #include "input/input.h"
 
-
 #include "base/fpenv.h"
 #include "strategy/worker_sync.h"
 #include "trace/trace.h"

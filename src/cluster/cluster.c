@@ -1,7 +1,7 @@
 // The first failure is final: a late message could be mistaken for the expected one.
 #include "cluster/cluster.h"
 
-#include "trace/spans.h"
+#include "trace/span_ring.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/dynamic_library.h"
@@ -345,21 +345,6 @@ int choir_cluster_worker(const choir_cluster *c)
 	return c == NULL ? 0 : c->worker;
 }
 
-bool choir_cluster_is_chief(const choir_cluster *c)
-{
-	return c != NULL && c->worker == 0;
-}
-
-int choir_cluster_task_index(const choir_cluster *c)
-{
-	return c == NULL ? 0 : c->task_index;
-}
-
-const char *choir_cluster_task_type(const choir_cluster *c)
-{
-	return c == NULL ? "" : chi_task_name(c->task);
-}
-
 int choir_cluster_workers(const choir_cluster *c)
 {
 	return c == NULL ? 0 : c->workers;
@@ -368,9 +353,4 @@ int choir_cluster_workers(const choir_cluster *c)
 const char *choir_cluster_worker_name(const choir_cluster *c, int i)
 {
 	return c == NULL || c->names == NULL || i < 0 || i >= c->workers ? "" : c->names[i];
-}
-
-const char *choir_cluster_transport(const choir_cluster *c)
-{
-	return c == NULL ? "" : c->transport;
 }

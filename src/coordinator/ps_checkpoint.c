@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "coordinator/closure_message.h"
 #include "strategy/state_dict.h"
-#include "value/shards.h"
+#include "value/shard_rows.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "coordinator/protocol.h"
 #include "strategy/cross/cross.h"
-#include "value/shards.h"
+#include "value/shard_rows.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 #include "fit/best_weights.h"
 
 #include "base/alloc.h"
+#include "fit/fit_model.h"
 
 #include <string.h>
 
@@ -61,4 +62,9 @@ void chi_best_weights_free(chi_best_weights *b)
 	chi_free(b->data);
 	chi_weights_free(&b->weights);
 	*b = (chi_best_weights){ .data = NULL };
+}
+
+int64_t choir_model_best_epoch(const choir_model *m)
+{
+	return m == NULL ? 0 : m->best_epoch;
 }

@@ -1,6 +1,6 @@
 // Evaluation and prediction: one pass over data without training.
 #include "base/alloc.h"
-#include "fit/fit_model.h"
+#include "fit/model_logs.h"
 #include "input/input.h"
 #include "tensor/tensor.h"
 

@@ -4,7 +4,7 @@
 #include "base/options.h"
 #include "base/text.h"
 #include "choir/trace.h"
-#include "fit/fit_model.h"
+#include "fit/model_logs.h"
 #include "fit/fit_callbacks.h"
 #include "input/input.h"
 #include "train/metric/metric.h"

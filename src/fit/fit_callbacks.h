@@ -1,7 +1,7 @@
 // Early stopping, and reductions of the learning rate.
 #pragma once
 
-#include "fit/fit_model.h"
+#include "fit/model_logs.h"
 
 typedef struct {
 	int64_t log;

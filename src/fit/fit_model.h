@@ -1,4 +1,4 @@
-// Steps, the progress of a training, and the logs.
+// Steps, and the progress of a training.
 #pragma once
 
 #include "base/atomic.h"
@@ -35,20 +35,7 @@ struct choir_model {
 	choir_layer *regularized;
 };
 
-static inline size_t chi_model_rate_log(const choir_model *m)
-{
-	return m->metrics;
-}
-// Of a training, or of a validation.
-static inline size_t chi_model_metric_log(const choir_model *m, size_t i, bool validation)
-{
-	return validation ? m->metrics + 1 + i : i;
-}
-int64_t chi_model_find_log(const choir_model *m, const char *name);
-choir_status chi_model_add_history(choir_model *m);
 void chi_model_forget(choir_model *m);
-
-choir_status chi_model_take_metrics(choir_model *m, bool validation);
 
 // user is the model.
 choir_status chi_model_train_step(choir_replica *r, void *user);

@@ -81,3 +81,13 @@ choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d)
 	}
 	return CHOIR_OK;
 }
+
+choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data)
+{
+	return data == NULL ? CHOIR_AUTO_SHARD_DATA : data->o.auto_shard;
+}
+
+bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data)
+{
+	return data != NULL && data->fell_back;
+}

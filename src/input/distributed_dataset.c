@@ -2,15 +2,12 @@
 // on their devices.
 #include "input/input.h"
 
-#include <stddef.h>
-#include <string.h>
-
 #include "base/fpenv.h"
 #include "strategy/worker_sync.h"
 #include "trace/trace.h"
 #include "value/value.h"
 
-static choir_status need_data(const choir_distributed_dataset *data, const char *what)
+choir_status chi_input_need_data(const choir_distributed_dataset *data, const char *what)
 {
 	if (data != NULL)
 		return CHOIR_OK;
@@ -112,7 +109,7 @@ static choir_status deal(choir_distributed_dataset *data, choir_values *set, chi
 	return CHOIR_OK;
 }
 
-static void where(const choir_distributed_dataset *data, choir_input_position *p)
+void chi_input_where(const choir_distributed_dataset *data, choir_input_position *p)
 {
 	if (!chi_read_ahead_position(data->read_ahead, p))
 		chi_example_stream_position(&data->stream[0], p);
@@ -127,7 +124,7 @@ static choir_status read_step(
 	choir_status status = own;
 	do {
 		if (!data->unreported) // else it is the target of a rewind or restore
-			where(data, &data->before);
+			chi_input_where(data, &data->before);
 		to->step = data->steps;
 		if (status == CHOIR_OK)
 			status = data->read_ahead != NULL ? chi_read_ahead_take(data->read_ahead, to)
@@ -151,7 +148,7 @@ static choir_status fill(choir_distributed_dataset *data, choir_values *set, cho
 
 // Until the rewind, on all workers, since a step may be lost. The next step tells workers that do
 // not know.
-static choir_status keep(choir_distributed_dataset *data, choir_status status, bool told)
+choir_status chi_input_keep(choir_distributed_dataset *data, choir_status status, bool told)
 {
 	data->failure.status = CHOIR_OK;
 	if (status != CHOIR_OK && status != CHOIR_END)
@@ -163,7 +160,7 @@ static choir_status keep(choir_distributed_dataset *data, choir_status status, b
 
 choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, choir_values **batch)
 {
-	CHOIR_TRY(need_data(data, "next"));
+	CHOIR_TRY(chi_input_need_data(data, "next"));
 	CHOIR_TRY(chi_strategy_check(data->strategy));
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "the next batch of a distributed dataset"));
 	choir_status ready = ready_batch(data, batch);
@@ -179,7 +176,7 @@ choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, cho
 	chi_fpenv_enter(&host);
 	chi_trace_begin(CHOIR_TRACE_INPUT, "next batch");
 	const choir_status status =
-			keep(data, fill(data, ready == CHOIR_OK ? *batch : NULL, ready), true);
+			chi_input_keep(data, fill(data, ready == CHOIR_OK ? *batch : NULL, ready), true);
 	if (ready == CHOIR_OK && status != CHOIR_OK)
 		choir_values_clear(*batch);
 	chi_trace_end();
@@ -189,7 +186,7 @@ choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, cho
 
 choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 {
-	CHOIR_TRY(need_data(data, "rewind"));
+	CHOIR_TRY(chi_input_need_data(data, "rewind"));
 	CHOIR_TRY(chi_strategy_check(data->strategy));
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "rewinding a distributed dataset"));
 	data->steps = 0;
@@ -207,81 +204,7 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 	data->before = (choir_input_position){ .pass = pass };
 	chi_trace_end();
 	chi_fpenv_leave(&host);
-	return keep(data, status, false);
-}
-
-// Programs built before seek points have shorter positions.
-static choir_status check_size(const char *what, const choir_input_position *p)
-{
-	const size_t size = p == NULL ? 0 : p->size, min = offsetof(choir_input_position, seek_points);
-	if (size >= min && size <= sizeof *p)
-		return CHOIR_OK;
-	return choir_fail(CHOIR_INVALID,
-			"distributed dataset: %s: the position's size is %zu; %zu needed", what, size,
-			sizeof *p);
-}
-
-choir_status choir_distributed_dataset_save(
-		const choir_distributed_dataset *data, choir_input_position *position)
-{
-	CHOIR_TRY(need_data(data, "save"));
-	CHOIR_TRY(chi_strategy_check(data->strategy));
-	CHOIR_TRY(chi_context_need_cross(data->strategy, "saving where a distributed dataset stands"));
-	CHOIR_TRY(check_size("save", position));
-	choir_input_position all = { .size = position->size };
-	if (data->failure.status != CHOIR_OK)
-		all = data->before;
-	else
-		where(data, &all);
-	all.size = position->size;
-	all.signature = (int64_t) data->signature;
-	memcpy(position, &all, position->size);
-	return CHOIR_OK;
-}
-
-static choir_status go_each(choir_distributed_dataset *data, const choir_input_position *p)
-{
-	for (int i = 0; i < data->streams; i++) {
-		chi_element e = { .capacity = data->stream[i].spec->batch };
-		choir_status status = chi_example_stream_begin(&data->stream[i], p->pass);
-		for (int64_t k = 0; k < p->steps && status == CHOIR_OK; k++)
-			status = chi_dataset_next(data->stream[i].data, &e);
-		if (status != CHOIR_OK && status != CHOIR_END)
-			return status;
-		data->stream[i].elements = p->steps;
-	}
-	return CHOIR_OK;
-}
-
-choir_status choir_distributed_dataset_restore(
-		choir_distributed_dataset *data, const choir_input_position *given)
-{
-	choir_input_position p = { 0 };
-	CHOIR_TRY(need_data(data, "restore"));
-	CHOIR_TRY(chi_strategy_check(data->strategy));
-	CHOIR_TRY(chi_context_need_cross(data->strategy, "restoring a distributed dataset"));
-	CHOIR_TRY(check_size("restore", given));
-	memcpy(&p, given, given->size);
-	if (p.pass < 0 || p.elements < 0 || p.examples < 0 || p.steps < 0 || p.seek_points < 0 ||
-			p.seek_points > CHOIR_INPUT_SEEK_POINTS)
-		return choir_fail(CHOIR_INVALID,
-				"distributed dataset: restore: the position has negative numbers, "
-				"or more than %d seek points",
-				(int) CHOIR_INPUT_SEEK_POINTS);
-	if (p.signature != (int64_t) data->signature)
-		return choir_fail(CHOIR_INVALID,
-				"distributed dataset: restore: the position is from a dataset with other stages, "
-				"seeds or columns, or from another worker's share");
-	chi_read_ahead_halt(data->read_ahead);
-	data->steps = p.steps;
-	data->pass = p.pass;
-	data->before = p;
-	chi_fpenv host; // a restore may compute, and a cache keeps the result
-	chi_fpenv_enter(&host);
-	const choir_status status =
-			data->streams > 1 ? go_each(data, &p) : chi_example_stream_seek(&data->stream[0], &p);
-	chi_fpenv_leave(&host);
-	return keep(data, status, false);
+	return chi_input_keep(data, status, false);
 }
 
 const choir_column *choir_distributed_dataset_column(
@@ -321,14 +244,4 @@ int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *d
 		break;
 	}
 	return data->o.workers > 1 ? CHOIR_UNKNOWN_CARDINALITY : d->elements;
-}
-
-choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data)
-{
-	return data == NULL ? CHOIR_AUTO_SHARD_DATA : data->o.auto_shard;
-}
-
-bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data)
-{
-	return data != NULL && data->fell_back;
 }

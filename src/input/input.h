@@ -129,6 +129,10 @@ const char *chi_input_print_column(const choir_column *c, char text[CHI_COLUMN_T
 chi_input_message *chi_input_new_messages(const choir_strategy *s);
 choir_status chi_input_sync_step(
 		choir_distributed_dataset *data, const chi_batch_buffer *to, choir_status own);
+choir_status chi_input_need_data(const choir_distributed_dataset *data, const char *what);
+void chi_input_where(const choir_distributed_dataset *data, choir_input_position *p);
+// Keeps a failure for the next call. told: the other workers know it. Returns status.
+choir_status chi_input_keep(choir_distributed_dataset *data, choir_status status, bool told);
 choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d);
 
 void chi_input_free(void *self);

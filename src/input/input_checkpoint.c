@@ -1,5 +1,5 @@
-// Positions of distributed datasets in checkpoints. If workers read different shares, each has a
-// position, and the chief writes all.
+// Positions of distributed datasets, for the program and in checkpoints. If workers read different
+// shares, each has a position, and the chief writes all.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -7,8 +7,83 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fpenv.h"
 #include "collective/process_group.h"
 #include "strategy/worker_sync.h"
+
+// Programs built before seek points have shorter positions.
+static choir_status check_size(const char *what, const choir_input_position *p)
+{
+	const size_t size = p == NULL ? 0 : p->size, min = offsetof(choir_input_position, seek_points);
+	if (size >= min && size <= sizeof *p)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"distributed dataset: %s: the position's size is %zu; %zu needed", what, size,
+			sizeof *p);
+}
+
+choir_status choir_distributed_dataset_save(
+		const choir_distributed_dataset *data, choir_input_position *position)
+{
+	CHOIR_TRY(chi_input_need_data(data, "save"));
+	CHOIR_TRY(chi_strategy_check(data->strategy));
+	CHOIR_TRY(chi_context_need_cross(data->strategy, "saving where a distributed dataset stands"));
+	CHOIR_TRY(check_size("save", position));
+	choir_input_position all = { .size = position->size };
+	if (data->failure.status != CHOIR_OK)
+		all = data->before;
+	else
+		chi_input_where(data, &all);
+	all.size = position->size;
+	all.signature = (int64_t) data->signature;
+	memcpy(position, &all, position->size);
+	return CHOIR_OK;
+}
+
+static choir_status go_each(choir_distributed_dataset *data, const choir_input_position *p)
+{
+	for (int i = 0; i < data->streams; i++) {
+		chi_element e = { .capacity = data->stream[i].spec->batch };
+		choir_status status = chi_example_stream_begin(&data->stream[i], p->pass);
+		for (int64_t k = 0; k < p->steps && status == CHOIR_OK; k++)
+			status = chi_dataset_next(data->stream[i].data, &e);
+		if (status != CHOIR_OK && status != CHOIR_END)
+			return status;
+		data->stream[i].elements = p->steps;
+	}
+	return CHOIR_OK;
+}
+
+choir_status choir_distributed_dataset_restore(
+		choir_distributed_dataset *data, const choir_input_position *given)
+{
+	choir_input_position p = { 0 };
+	CHOIR_TRY(chi_input_need_data(data, "restore"));
+	CHOIR_TRY(chi_strategy_check(data->strategy));
+	CHOIR_TRY(chi_context_need_cross(data->strategy, "restoring a distributed dataset"));
+	CHOIR_TRY(check_size("restore", given));
+	memcpy(&p, given, given->size);
+	if (p.pass < 0 || p.elements < 0 || p.examples < 0 || p.steps < 0 || p.seek_points < 0 ||
+			p.seek_points > CHOIR_INPUT_SEEK_POINTS)
+		return choir_fail(CHOIR_INVALID,
+				"distributed dataset: restore: the position has negative numbers, "
+				"or more than %d seek points",
+				(int) CHOIR_INPUT_SEEK_POINTS);
+	if (p.signature != (int64_t) data->signature)
+		return choir_fail(CHOIR_INVALID,
+				"distributed dataset: restore: the position is from a dataset with other stages, "
+				"seeds or columns, or from another worker's share");
+	chi_read_ahead_halt(data->read_ahead);
+	data->steps = p.steps;
+	data->pass = p.pass;
+	data->before = p;
+	chi_fpenv host; // a restore may compute, and a cache keeps the result
+	chi_fpenv_enter(&host);
+	const choir_status status =
+			data->streams > 1 ? go_each(data, &p) : chi_example_stream_seek(&data->stream[0], &p);
+	chi_fpenv_leave(&host);
+	return chi_input_keep(data, status, false);
+}
 
 static const char *name(const void *self)
 {

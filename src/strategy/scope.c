@@ -158,3 +158,8 @@ void choir_scope_cleanup_(choir_scope *scope)
 	if (scope->hidden[ENTRY] != NULL)
 		(void) choir_scope_exit(scope);
 }
+
+bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const choir_variable *v)
+{
+	return s != NULL && v != NULL && chi_strategy_has(s, v);
+}

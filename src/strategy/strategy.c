@@ -463,8 +463,3 @@ choir_cluster *choir_strategy_cluster(const choir_strategy *s)
 {
 	return s == NULL ? NULL : s->options.cluster;
 }
-
-bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const choir_variable *v)
-{
-	return s != NULL && v != NULL && chi_strategy_has(s, v);
-}

@@ -2,7 +2,7 @@
 // process group.
 #pragma once
 
-#include "strategy/run/results.h"
+#include "strategy/run/merge_results.h"
 
 // *local: this worker's default number of replicas; becomes the actual one.
 choir_status chi_strategy_open_process_group(choir_strategy *s, int *local);

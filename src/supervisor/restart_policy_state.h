@@ -1,7 +1,7 @@
 // The verdict's state, which restart_policy.c and blame.c share.
 #pragma once
 
-#include "supervisor/worker_report.h"
+#include "supervisor/describe_worker.h"
 
 // A failure that was seen. Of several, the one of the first grade counts, and of these the first.
 typedef enum {

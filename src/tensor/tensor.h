@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "base/philox.h"
 #include "choir/tensor.h"
-#include "tensor/buffer.h"
+#include "tensor/buffer_pool.h"
 
 // The variable that a tensor reads. After version has changed, using the tensor is CHOIR_STATE
 // (docs/decisions/0016).

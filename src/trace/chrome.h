@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "trace/spans.h"
+#include "trace/span_ring.h"
 
 typedef struct {
 	int worker, track;

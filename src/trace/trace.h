@@ -4,7 +4,7 @@
 #include "choir/trace.h"
 
 #include "base/atomic.h"
-#include "trace/spans.h"
+#include "trace/span_ring.h"
 
 // Not 0: a trace is on. Only trace.c writes it. Hidden, so that its address needs no lookup.
 extern __attribute__((visibility("hidden"))) chi_atomic32 chi_trace_wanted;
@@ -54,7 +54,7 @@ static inline int32_t chi_trace_track(void)
 	return chi_trace_on() ? chi_trace_current() : CHI_LAST_UNKNOWN;
 }
 
-// last (spans.h) has ended the wait.
+// last (span_ring.h) has ended the wait.
 static inline void chi_trace_end_wait(int32_t last)
 {
 	if (chi_trace_on())

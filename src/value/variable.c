@@ -9,7 +9,7 @@
 #include "op/op.h"
 #include "value/initializer.h"
 #include "value/narrow_copy.h"
-#include "value/shards.h"
+#include "value/shard_rows.h"
 
 #include <string.h>
 

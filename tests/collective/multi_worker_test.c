@@ -3,7 +3,7 @@
 // looks at it is found by the address sanitizer, and the other workers hear why it all ended.
 #include "cluster/worker_threads.h"
 #include "collective/multi_worker.h"
-#include "tensor/buffer.h"
+#include "tensor/buffer_pool.h"
 #include "test.h"
 
 #include <pthread.h>

@@ -6,7 +6,7 @@
 #include "collective/cross_device_ops.h"
 #include "collective/suite_memory.h"
 #include "collective/toy.h"
-#include "tensor/buffer.h"
+#include "tensor/buffer_pool.h"
 #include "short.h"
 #include "test.h"
 

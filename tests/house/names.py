@@ -32,7 +32,7 @@ WRITABLE = {
                        "hdf5_print hdf5_print_data": "what the host has it do with errors"},
     "quarantine.c": {"quarantine_mutex": "memory that streams whose waits ended late may still use"},
     "stream.c": {"wait_timeout": "how long a stream is waited for, for tests"},
-    "buffer.c": {"pools": "pools of memory by device: they outlive strategies"},
+    "buffer_pool.c": {"pools": "pools of memory by device: they outlive strategies"},
     "dlpack.c": {"waiting": "tensors of others to be deleted", "hold": "on this thread, later"},
     "onednn_primitive.c": {"engine engine_lock have_engine": "oneDNN's engine: its own cache of code refers to it"},
     "onednn_cache.c": {"caches": "where each thread keeps its primitives"},

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "tensor/buffer.h"
+#include "tensor/buffer_pool.h"
 #include "test.h"
 
 #include <string.h>

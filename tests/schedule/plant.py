@@ -29,7 +29,7 @@ BUGS = {
     "woken_before_it_is_told": ("strategy/run/scheduler.c",
         "chi_atomic32_add(&parked->baton.word, 1);\n\t\tchi_gate_wake_one(&parked->baton);",
         "chi_gate_wake_one(&parked->baton);\n\t\tchi_atomic32_add(&parked->baton.word, 1);"),
-    "open_before_there_is_memory": ("strategy/gradients/overlap.c",
+    "open_before_there_is_memory": ("strategy/gradients/overlap_sum.c",
         "CHOIR_TRY(find_memory(u, s));\n\tchi_atomic32_exchange(&s->open, 1);",
         "chi_atomic32_exchange(&s->open, 1);\n\tif (!u->overlap.with_workers)\n\t\tCHOIR_TRY(find_memory(u, s));"),
     "cancelled_as_a_cause": ("strategy/run/run.c", "if (first || cause ||",

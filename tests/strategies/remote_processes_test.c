@@ -12,7 +12,7 @@
 #include "device/remote/remote_device.h"
 #include "serve/servers.h"
 #include "cluster/tf_config.h"
-#include "tensor/buffer.h"
+#include "tensor/buffer_pool.h"
 #include "test.h"
 
 #include <math.h>

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "short.h"
 #include "strategy/world.h"
-#include "tensor/buffer.h"
+#include "tensor/buffer_pool.h"
 #include "test.h"
 
 #include <string.h>

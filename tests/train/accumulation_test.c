@@ -6,7 +6,7 @@
 #include "choir/optimizer.h"
 #include "choir/strategy.h"
 #include "choir/tape.h"
-#include "tensor/buffer.h"
+#include "tensor/buffer_pool.h"
 #include "test.h"
 
 #include <stdlib.h>

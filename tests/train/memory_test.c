@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "far/far.h"
-#include "tensor/buffer.h"
+#include "tensor/buffer_pool.h"
 #include "short.h"
 #include "test.h"
 

@@ -3,7 +3,7 @@
 #include "base/team.h"
 #include "op/kernel/parallel.h"
 #include "op/op.h"
-#include "tensor/buffer.h"
+#include "tensor/buffer_pool.h"
 
 #include <string.h>
 

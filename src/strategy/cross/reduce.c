@@ -5,7 +5,7 @@
 #include "choir/op.h"
 #include "collective/tree.h"
 #include "strategy/worker_sync.h"
-#include "strategy/cross/sparse_reduce.h"
+#include "strategy/cross/reduce_indexed_slices.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "choir/op.h"
 #include "strategy/cross/lazy_reduce.h"
 #include "strategy/cross/reduce.h"
-#include "strategy/cross/sparse_reduce.h"
+#include "strategy/cross/reduce_indexed_slices.h"
 #include "strategy/worker_sync.h"
 #include "trace/trace.h"
 

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "op/op.h"
 #include "strategy/cross/cross.h"
-#include "strategy/cross/sparse_reduce.h"
+#include "strategy/cross/reduce_indexed_slices.h"
 #include "strategy/gradients/execute_update.h"
 #include "strategy/gradients/overlap_workers.h"
 #include "strategy/gradients/sparse_gradients.h"

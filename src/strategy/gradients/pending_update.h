@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/gate.h"
 #include "strategy/gradients/gradients.h"
-#include "strategy/gradients/overlap.h"
+#include "strategy/gradients/overlap_sum.h"
 
 // Fixed, so that norms have the same bits everywhere.
 enum { CHI_UPDATE_CHUNK = CHI_CHUNK };

@@ -9,7 +9,7 @@
 #include "op/tape/tape.h"
 #include "strategy/cross/reduce.h"
 #include "strategy/cross/reduce_to.h"
-#include "strategy/cross/sparse_reduce.h"
+#include "strategy/cross/reduce_indexed_slices.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/replica/replica.h"
 #include "strategy/run/small_all_reduce.h"

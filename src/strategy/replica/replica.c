@@ -102,24 +102,6 @@ int choir_replica_id(const choir_replica *r)
 	return r == NULL ? CHOIR_NONE : chi_replica_number(chi_replica_of(r));
 }
 
-int64_t choir_replica_examples(const choir_replica *replica)
-{
-	const chi_replica *r = chi_replica_of(replica);
-	if (r == NULL || r->run->task.args == NULL ||
-			r->run->task.args->examples[r->id] == CHOIR_UNKNOWN)
-		return 0;
-	return r->run->task.args->examples[r->id];
-}
-
-int64_t choir_replica_global_examples(const choir_replica *replica)
-{
-	const chi_replica *r = chi_replica_of(replica);
-	const int64_t all = r == NULL || r->run->task.args == NULL
-			? CHOIR_UNKNOWN
-			: chi_values_global_examples(r->run->task.args);
-	return all == CHOIR_UNKNOWN ? 0 : all;
-}
-
 int choir_replica_count(const choir_replica *r)
 {
 	return r == NULL ? 0 : chi_replica_of(r)->run->strategy->in_sync;

@@ -6,7 +6,7 @@
 #include "base/fpenv.h"
 #include "base/gate.h"
 #include "strategy/context.h"
-#include "strategy/run/results.h"
+#include "strategy/run/merge_results.h"
 #include "trace/trace.h"
 
 struct chi_sync_point;

@@ -6,7 +6,7 @@
 #include "strategy/cross/reduce.h"
 #include "strategy/update/update.h"
 #include "strategy/variable/assign.h"
-#include "value/shards.h"
+#include "value/shard_rows.h"
 
 typedef struct {
 	choir_variable *variable;

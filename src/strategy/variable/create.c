@@ -12,7 +12,7 @@
 #include "strategy/run/sync_point.h"
 #include "strategy/worker_sync.h"
 #include "value/initializer.h"
-#include "value/shards.h"
+#include "value/shard_rows.h"
 
 #include <stdio.h>
 #include <string.h>

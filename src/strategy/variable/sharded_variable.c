@@ -3,7 +3,7 @@
 #include "strategy/variable/sharded_variable.h"
 
 #include "strategy/remote_variables.h"
-#include "value/shards.h"
+#include "value/shard_rows.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include "strategy/cross/cross.h"
 #include "strategy/replica/merge_call.h"
 #include "strategy/worker_sync.h"
-#include "value/shards.h"
+#include "value/shard_rows.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Kinds differ in kernel, slots and defaults. optimizer.c gets gradients, and optimizer_step.c
+// Kinds differ in kernel, slots and defaults. optimizer.c gets gradients, and slots_kernel_calls.c
 // applies their sums.
 #pragma once
 

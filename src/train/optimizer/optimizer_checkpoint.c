@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "value/shards.h"
+#include "value/shard_rows.h"
 
 #include <math.h>
 #include <string.h>

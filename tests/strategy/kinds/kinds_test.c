@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "choir/extend/strategy_table.h"
 #include "strategy/world.h"
-#include "tensor/buffer.h"
+#include "tensor/buffer_pool.h"
 #include "test.h"
 
 #include <string.h>

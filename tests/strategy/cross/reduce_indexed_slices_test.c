@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "choir/op.h"
-#include "tensor/buffer.h"
+#include "tensor/buffer_pool.h"
 #include "test.h"
 
 #include <string.h>

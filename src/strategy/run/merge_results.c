@@ -1,5 +1,5 @@
 // Named tensors, and a run's results. What is equal in all replicas is stored once.
-#include "strategy/run/results.h"
+#include "strategy/run/merge_results.h"
 
 #include "base/alloc.h"
 #include "strategy/run/run.h"

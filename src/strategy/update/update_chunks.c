@@ -7,7 +7,7 @@
 #include "collective/tree.h"
 #include "op/op.h"
 #include "strategy/cross/lazy_reduce.h"
-#include "value/shards.h"
+#include "value/shard_rows.h"
 
 #include <string.h>
 

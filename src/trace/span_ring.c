@@ -1,7 +1,7 @@
 // A ring that grows to a limit and then keeps the newest spans. A span gets its entry when it
 // begins, so outer spans come first. Open spans are found by number, so an overwritten one is
 // detected.
-#include "trace/spans.h"
+#include "trace/span_ring.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -2,7 +2,7 @@
 // are rounded up to classes, eight per power of two. A large buffer may take a part of a larger
 // free one, and a freed part joins its free neighbours. So gradients use the memory of freed
 // activations, and repeated steps allocate nothing.
-#include "tensor/buffer.h"
+#include "tensor/buffer_pool.h"
 
 #include "base/alloc.h"
 #include "base/lock.h"

@@ -4,7 +4,7 @@
 #include "base/gate.h"
 #include "base/thread.h"
 #include "far/far.h"
-#include "tensor/buffer.h"
+#include "tensor/buffer_pool.h"
 #include "test.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // Shards of a variable. Reads, writes and checks of the parent go to each shard.
-#include "value/shards.h"
+#include "value/shard_rows.h"
 
 #include "base/alloc.h"
 #include "choir/op.h"

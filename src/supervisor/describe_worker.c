@@ -1,5 +1,5 @@
 // Sentences about a worker, for reports.
-#include "supervisor/worker_report.h"
+#include "supervisor/describe_worker.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // Sums that are made while gradients are still being given: the bits of the tree whenever they are
 // made, in any order of variables, also after failures; gradients that somebody still holds stay
 // as they are, and those that nobody holds are given back before the update.
-#include "strategy/gradients/overlap.h"
+#include "strategy/gradients/overlap_sum.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

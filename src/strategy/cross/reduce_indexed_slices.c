@@ -1,6 +1,6 @@
 // On the host: to all slices in the order of replicas, or to one per row, in the order of the
 // dense sum (collective/sparse_sum.h).
-#include "strategy/cross/sparse_reduce.h"
+#include "strategy/cross/reduce_indexed_slices.h"
 
 #include "base/size.h"
 #include "choir/op.h"

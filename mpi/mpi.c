@@ -6,9 +6,12 @@
 #include <mpi.h>
 
 #include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 // The limit of one MPI call, whose counts are int. It must be at least a page: only frames of
 // messages, which are shorter, are received into a larger buffer.
@@ -291,6 +294,39 @@ static bool has_transfers(const mpi *m)
 	return false;
 }
 
+#if defined(MPICH_VERSION)
+static void *finalise(void *finished)
+{
+	MPI_Finalize();
+	atomic_store((atomic_bool *) finished, true);
+	return NULL;
+}
+
+// Over UCX and TCP, MPICH may never come back from MPI_Finalize: one process waits for an answer of
+// another one that no longer makes progress. All data have arrived by then, so the wait ends.
+static void finalise_in_time(mpi *m)
+{
+	static const double LIMIT = 5; // seconds
+	static atomic_bool finished; // lives on after the wait
+	const double begun = m->with.now();
+	pthread_t thread;
+	if (m->threads < MPI_THREAD_MULTIPLE ||
+			pthread_create(&thread, NULL, finalise, &finished) != 0) {
+		MPI_Finalize();
+		return;
+	}
+	pthread_detach(thread);
+	while (!atomic_load(&finished) && m->with.now() - begun < LIMIT)
+		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+}
+#else
+static void finalise_in_time(mpi *m)
+{
+	(void) m;
+	MPI_Finalize();
+}
+#endif
+
 static bool may_leave(const mpi *m)
 {
 	return !has_aborted(m) ||
@@ -315,7 +351,7 @@ static void close_mpi(void *self, double seconds)
 		free(m->transfers);
 	free(m->left);
 	if (m->own_mpi && (whole || !m->open))
-		MPI_Finalize();
+		finalise_in_time(m);
 }
 
 static int worker_of(const void *self)

@@ -117,13 +117,15 @@ static choir_status check_thread(mpi *m)
 			level_name(m->threads));
 }
 
+static atomic_bool is_finalising; // perhaps for ever
+
 // Initialises MPI unless the program has.
 static choir_status start(mpi *m)
 {
 	int initialised = 0, finalised = 0;
 	MPI_Initialized(&initialised);
 	MPI_Finalized(&finalised);
-	if (finalised)
+	if (finalised || atomic_load(&is_finalising))
 		return m->with.fail(CHOIR_STATE,
 				"MPI was finalised in this process and cannot be initialised again; keep one "
 				"cluster until the program's end");
@@ -310,6 +312,7 @@ static void finalise_in_time(mpi *m)
 	static atomic_bool finished; // lives on after the wait
 	const double begun = m->with.now();
 	pthread_t thread;
+	atomic_store(&is_finalising, true);
 	if (m->threads < MPI_THREAD_MULTIPLE ||
 			pthread_create(&thread, NULL, finalise, &finished) != 0) {
 		MPI_Finalize();

@@ -190,7 +190,10 @@ chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes)
 	if (chi_stream_wait(f->stream) != CHOIR_OK)
 		return NULL;
 	chi_buffer_release_all(&f->dropped);
-	return chi_buffer_new(f->device, bytes);
+	b = chi_buffer_new(f->device, bytes);
+	if (b)
+		chi_error_clear();
+	return b;
 }
 
 void chi_frame_give_back(choir_frame *f, chi_buffer *b)

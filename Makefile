@@ -7,7 +7,7 @@ ROUNDS ?= 3
 KILLS ?= 200
 .DEFAULT_GOAL := build
 .PHONY: build demo test quick fresh arm64 check conformance fuzz fuzz-short schedules mismatches crashes kills bench bench-short wheel reference fortran install format clean \
-	faults help
+	faults cuda-sanitizers help
 
 build: ## build the library, the command and the examples in build/release
 	@tools/setup build
@@ -69,6 +69,9 @@ crashes: ## 100,000 crashes while saving, as many flipped bits, 60 stops at rand
 	CHOIR_FLIPS=1 build/release/tests/test_data_source_hdf5_hdf5
 	CHOIR_STOPS=60 ctest --test-dir build/release --output-on-failure \
 		-R '^(cli/checkpoint|mpi/.*_checkpoint)$$'
+
+cuda-sanitizers: ## the short tests of libchoir-cuda on the stand-in, with address and thread sanitizers
+	CHOIR_CMAKE=-DCHOIR_CUDA_STANDIN=ON tools/test clang tsan cuda
 
 faults: ## plant faults in libchoir-cuda, one after another; its tests on the stand-in must find each
 	@tools/setup test

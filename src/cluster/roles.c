@@ -141,18 +141,3 @@ choir_status chi_roles_find(chi_roles *r, const choir_cluster_options *o)
 	CHOIR_TRY(chi_roles_settle(r));
 	return r->source == NULL ? from_numbers(r) : CHOIR_OK;
 }
-
-bool choir_cluster_is_chief(const choir_cluster *c)
-{
-	return c != NULL && c->worker == 0;
-}
-
-int choir_cluster_task_index(const choir_cluster *c)
-{
-	return c == NULL ? 0 : c->task_index;
-}
-
-const char *choir_cluster_task_type(const choir_cluster *c)
-{
-	return c == NULL ? "" : chi_task_name(c->task);
-}

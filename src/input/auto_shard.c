@@ -86,8 +86,3 @@ choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_da
 {
 	return data == NULL ? CHOIR_AUTO_SHARD_DATA : data->o.auto_shard;
 }
-
-bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data)
-{
-	return data != NULL && data->fell_back;
-}

@@ -440,20 +440,6 @@ choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index
 	return s == NULL || index < 0 || index >= s->parameters ? NULL : s->parameter[index];
 }
 
-choir_status choir_strategy_set_gradient_hook(choir_strategy *s, choir_gradient_fn *fn, void *user)
-{
-	CHOIR_TRY(chi_strategy_check(s));
-	s->owner->watch = fn;
-	s->owner->watch_user = user;
-	return CHOIR_OK;
-}
-
-bool choir_strategy_require_static_shapes(const choir_strategy *s)
-{
-	(void) s;
-	return false;
-}
-
 bool choir_strategy_is_chief(const choir_strategy *s)
 {
 	return s != NULL && (s->options.cluster == NULL || choir_cluster_is_chief(s->options.cluster));

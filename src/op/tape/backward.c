@@ -432,17 +432,48 @@ choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
 	return run(&p, tape);
 }
 
-choir_status chi_tape_backward_recorded(choir_tape *tape, choir_tensor *y, size_t n,
-		choir_tensor *const sources[], chi_ready_fn *ready, void *user)
+static choir_status keep_alias(void *user, size_t index, choir_tensor *gradient)
 {
+	choir_tensor **gradients = user;
+	gradients[index] = chi_tensor_alias(gradient->frame, gradient);
+	return gradients[index] ? CHOIR_OK : chi_frame_status(gradient->frame);
+}
+
+static choir_status keep(void *user, size_t index, choir_tensor *gradient)
+{
+	choir_tensor **gradients = user;
+	gradients[index] = gradient;
+	return CHOIR_OK;
+}
+
+static choir_status find_gradients(choir_tape *tape, choir_tensor *y, size_t n,
+		choir_tensor *const sources[], choir_tensor *gradients[], bool recorded)
+{
+	for (size_t i = 0; i < n; i++)
+		gradients[i] = NULL;
 	if (!tape)
 		return chi_frame_status(y ? y->frame : NULL);
 	pass p = { .frame = tape->frame,
 		.y = y,
 		.n = n,
 		.sources = sources,
-		.ready = ready,
-		.user = user,
-		.recorded = true };
-	return run(&p, tape);
+		.ready = recorded ? keep : keep_alias,
+		.user = gradients,
+		.recorded = recorded };
+	const choir_status status = run(&p, tape);
+	for (size_t i = 0; i < n && status != CHOIR_OK; i++)
+		gradients[i] = NULL;
+	return status;
+}
+
+choir_status choir_tape_gradient(choir_tape *tape, choir_tensor *y, size_t n,
+		choir_tensor *const sources[], choir_tensor *gradients[])
+{
+	return find_gradients(tape, y, n, sources, gradients, false);
+}
+
+choir_status choir_tape_gradient_recorded(choir_tape *tape, choir_tensor *y, size_t n,
+		choir_tensor *const sources[], choir_tensor *gradients[])
+{
+	return find_gradients(tape, y, n, sources, gradients, true);
 }

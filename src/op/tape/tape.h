@@ -46,6 +46,3 @@ bool chi_backward_is_recorded(const choir_frame *f);
 typedef choir_status chi_ready_fn(void *user, size_t index, choir_tensor *gradient);
 choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
 		choir_tensor *const sources[], chi_ready_fn *ready, void *user);
-// Drops nothing; ready gets recorded tensors.
-choir_status chi_tape_backward_recorded(choir_tape *tape, choir_tensor *y, size_t n,
-		choir_tensor *const sources[], chi_ready_fn *ready, void *user);

@@ -1,6 +1,6 @@
-// Who has failed. A worker that was killed is the cause. A worker that reports a failure of
-// another one is not, so it has to wait. MPIs abort workers whose peer has ended, within
-// milliseconds, so a worker that aborts or exits has to wait for a moment, too.
+// Finds the worker that failed first. A killed worker is the cause. A worker that reports
+// another's failure is not, so its report waits for a cause. MPIs abort workers whose peer has
+// ended within milliseconds, so an abort or an exit waits for a moment, too.
 #include "supervisor/blame.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 static const double CONSEQUENCES = 1, ABORTS = 0.25;
 static const double LONG_WAIT = 10; // seconds, then a wait is reported
 
-// The others go on. If the job fails or ends within the pause, this was a consequence.
+// If the job fails or ends within the pause, this was a consequence.
 static void lose_spare(chi_verdict *v, double now, int worker, const char *way)
 {
 	char name[160];
@@ -65,7 +65,6 @@ chi_failure *chi_blame(
 	return f;
 }
 
-// A job whose workers wait too long for each other names the worker that did not come.
 static chi_grade grade_of(const chi_health_note *h)
 {
 	if (h->by_other || h->status == CHOIR_CANCELLED)
@@ -109,7 +108,7 @@ void chi_blame_end(chi_verdict *v, double now, int worker)
 	} else if (h->state == CHI_HEALTH_FAILED) {
 		chi_blame_report(v, now, worker);
 		if (v->suspect.worker == worker && v->suspect.grade <= CHI_OWN_REPORT)
-			v->suspect.due = now; // it has said all that it had to say
+			v->suspect.due = now; // it reports nothing more
 	} else if (h->state == CHI_HEALTH_FINISHED) {
 		chi_blame(v, now, grade, worker, "%s after it had left its cluster", how);
 	} else {
@@ -128,7 +127,7 @@ static double silence_of(const chi_verdict *v, int worker, double now)
 	return w->report.health.state == CHI_HEALTH_OPEN ? agent + w->report.silence : agent;
 }
 
-// Whether all of a host's workers, of which there are several, are silent.
+// True: the host has several workers, and all are silent.
 static bool is_host_silent(const chi_verdict *v, int worker, double now, char *list, size_t size)
 {
 	const double nearly = v->o.lost_after - v->o.lost_after / 5;

@@ -189,7 +189,7 @@ void chi_job_release(choir_supervisor *s, int attempt, int worker)
 	}
 }
 
-// Agents on other hosts connect by TCP, and prove the key. `choir status` uses the Unix socket.
+// Agents on other hosts use TCP and prove the key; `choir status` uses the Unix socket.
 static choir_status listen_at(choir_supervisor *s)
 {
 	char wanted[CHI_JOB_ADDRESS], bound[CHI_JOB_ADDRESS];
@@ -217,7 +217,7 @@ choir_status chi_job_open_hub(choir_supervisor *s)
 		return choir_error_status();
 	CHOIR_TRY(chi_hello_make(&s->hello, "supervisor", 0, 0, CHI_JOB_PROTOCOL));
 	const chi_hub_owner owner = { s, admit, joined, frame, lost };
-	// The verdict counts the agents' silence; the connection ends only later.
+	// The restart policy times silence itself, so the connection's limit is longer.
 	s->hub = chi_hub_new(s->connections, &s->hello, &owner,
 			&(chi_hub_options){
 					.heartbeat = s->o.lost_after / 8, .lost_after = 4 * s->o.lost_after });

@@ -89,7 +89,7 @@ static void begin_attempt(chi_verdict *v, double now)
 	v->owner.start(v->owner.user, v->attempt, v->workers);
 }
 
-// How many workers the next attempt has; 0: there is no capacity for the fewest.
+// The next attempt's workers; 0: the hosts lack capacity for the fewest.
 static int count_workers(chi_verdict *v, const char *lost)
 {
 	const int capacity = v->owner.capacity(v->owner.user, lost);
@@ -121,7 +121,7 @@ static void describe_restart(chi_verdict *v, double pause)
 			v->workers, v->workers == 1 ? "" : "s", when, from);
 }
 
-// After an attempt whose processes are gone.
+// After an attempt's processes are gone.
 static void go_on(chi_verdict *v, double now)
 {
 	if (v->done || v->stop_number != 0) {
@@ -261,8 +261,6 @@ static void settle(chi_verdict *v, double now)
 	if (v->phase == CHI_VERDICT_PAUSES && now >= v->until)
 		begin_attempt(v, now);
 }
-
-// ---- What has happened.
 
 void chi_verdict_begin(chi_verdict *v, double now)
 {
@@ -437,8 +435,6 @@ void chi_verdict_tick(chi_verdict *v, double now)
 			v->suspect.grade == CHI_NO_FAILURE)
 		replace_spares(v, now);
 }
-
-// ---- What others ask.
 
 chi_verdict_phase chi_verdict_now(const chi_verdict *v)
 {

@@ -1,4 +1,4 @@
-// The supervisor's loop: it gives the verdict what has happened, and does what the verdict asks.
+// The supervisor's loop: reports events to the restart policy, and does what the policy asks.
 #include "supervisor/supervisor.h"
 
 #include "base/alloc.h"
@@ -13,8 +13,8 @@
 #include <string.h>
 
 static const double TURN = 0.1; // seconds between looks at launchers and the time
-static const double AGENTS = 0.5; // seconds that agents have to end, then they are killed
-static const double END = 10; // seconds that launchers and finished workers have to end
+static const double AGENTS = 0.5; // seconds until agents are killed
+static const double END = 10; // seconds for launchers and finished workers to end
 enum { LONGEST_LINE = 16384 };
 
 void chi_job_report(
@@ -52,8 +52,6 @@ void chi_job_lines(const choir_supervisor *s, choir_supervisor_kind kind, int wo
 	*text = rest;
 }
 
-// ---- What the verdict asks for.
-
 static void start(void *user, int attempt, int workers)
 {
 	choir_supervisor *s = user;
@@ -85,7 +83,7 @@ static int capacity(void *user, const char *lost)
 	choir_supervisor *s = user;
 	if (s->o.hosts == NULL)
 		return s->o.workers;
-	if (chi_hosts_read(&s->hosts, s->o.hosts) != CHOIR_OK) // it keeps those that it had
+	if (chi_hosts_read(&s->hosts, s->o.hosts) != CHOIR_OK) // the earlier list stays
 		chi_job_report(s, CHOIR_SUPERVISOR_NOTE, CHOIR_NONE, choir_error());
 	chi_hosts_lose(&s->hosts, lost);
 	return chi_hosts_capacity(&s->hosts);
@@ -108,8 +106,6 @@ static void replace(void *user, int attempt, int worker, bool again)
 	if (again && chi_job_start_worker(s, attempt, worker) != CHOIR_OK)
 		say(s, choir_error());
 }
-
-// ---- Making one.
 
 static double or_else(double given, double otherwise)
 {
@@ -240,8 +236,6 @@ void choir_supervisor_free(choir_supervisor *s)
 	chi_error_restore(&kept);
 }
 
-// ---- Running.
-
 static void start_attempt(choir_supervisor *s)
 {
 	const int attempt = chi_verdict_attempt(s->verdict);
@@ -270,8 +264,8 @@ static void show_progress(choir_supervisor *s)
 	chi_job_report(s, CHOIR_SUPERVISOR_PROGRESS, CHOIR_NONE, text);
 }
 
-// While an attempt ends, agents kill their programs and say goodbye. What does not answer, and
-// runs on this machine, is killed here.
+// Agents kill their programs and say goodbye. This kills agents of this machine that do not
+// answer.
 static void end_attempt(choir_supervisor *s, double now)
 {
 	if (chi_verdict_now(s->verdict) == CHI_VERDICT_ENDS && now > s->killed + AGENTS)
@@ -296,7 +290,7 @@ static choir_status turn(choir_supervisor *s)
 	return chi_hub_step(s->hub, now + TURN);
 }
 
-// Agents that did not say goodbye, and what programs have left behind.
+// Kills agents that did not say goodbye, and orphans of programs.
 static void sweep(void)
 {
 	enum { TURNS = 100 };
@@ -333,7 +327,7 @@ choir_status choir_supervisor_run(choir_supervisor *s)
 	return status == CHOIR_OK ? CHOIR_OK : choir_fail(status, "%s", text);
 }
 
-// In a signal handler only atomic words may be written.
+// Called in a signal handler, which may write only atomic words.
 void choir_supervisor_stop(choir_supervisor *s, int number)
 {
 	if (s == NULL)

@@ -1,5 +1,5 @@
-// The coordinator: the calls of the program on the main thread, and the dispatch of closures on
-// the thread of the post. The strategy's variables are copies of the servers'.
+// The coordinator: the program's calls on the main thread, and the dispatch of closures on the
+// network thread. The strategy's variables are copies of the servers'.
 #include "coordinator/coordinator.h"
 
 #include "base/alloc.h"
@@ -18,9 +18,7 @@ struct choir_remote_value {
 	choir_values *set;
 };
 
-// ---- Waiting
-
-// With the lock: waits until the predicate holds. Fails if the job has, or if nobody works.
+// With the lock: fails if the job has failed or has no workers.
 static choir_status wait_for(choir_coordinator *c, bool (*holds)(const choir_coordinator *c))
 {
 	double alone = chi_clock_now();
@@ -53,7 +51,7 @@ static choir_status wait_until(choir_coordinator *c, bool (*holds)(const choir_c
 	return status;
 }
 
-// On the thread.
+// On the network thread.
 static bool wakes(void *user)
 {
 	const choir_coordinator *c = user;
@@ -75,7 +73,7 @@ static bool is_full(const choir_coordinator *c)
 	return c->dispatch.closures.waiting.n >= (size_t) c->o.queue && !c->dispatch.closures.failed;
 }
 
-// Whoever has waited goes on with space for several.
+// A waiting program continues only when there is space for several closures.
 static bool has_space(const choir_coordinator *c)
 {
 	return c->dispatch.closures.waiting.n < (size_t) (c->o.queue - c->o.queue / 4) ||
@@ -92,8 +90,6 @@ static bool is_complete(const choir_coordinator *c)
 	return chi_dispatch_ready(&c->dispatch) && c->dispatch.workers > 0;
 }
 
-// ---- State of the servers
-
 static choir_status check_answer(choir_coordinator *c)
 {
 	if (c->dispatch.answer.status == CHOIR_OK)
@@ -102,7 +98,7 @@ static choir_status check_answer(choir_coordinator *c)
 	return c->dispatch.answer.status;
 }
 
-// Stops giving closures out, and waits until none runs.
+// Waits until no closure runs.
 static choir_status pause_closures(choir_coordinator *c)
 {
 	chi_mutex_lock(&c->post.lock);
@@ -121,7 +117,7 @@ static void continue_closures(choir_coordinator *c, bool fresh)
 	chi_hub_wake(c->post.hub);
 }
 
-// Asks the servers for their states, or gives them restores.
+// restores NULL: asks for states.
 static choir_status ask(choir_coordinator *c, const chi_pack *restores)
 {
 	chi_mutex_lock(&c->post.lock);
@@ -157,7 +153,7 @@ static choir_status fetch_state(choir_coordinator *c)
 	return CHOIR_OK;
 }
 
-// Between closures: no worker has one while the servers are asked, so all answers are of one step.
+// No worker has a closure while the servers are asked, so all states are of one step.
 static choir_status refresh(void *user)
 {
 	choir_coordinator *c = user;
@@ -181,8 +177,6 @@ static choir_status give_changes(choir_coordinator *c)
 	continue_closures(c, status == CHOIR_OK);
 	return status;
 }
-
-// ---- The thread
 
 static void turn(void *user)
 {
@@ -319,8 +313,6 @@ void choir_coordinator_free(choir_coordinator *c)
 	chi_error_restore(&before);
 }
 
-// ---- Calls
-
 static choir_status check_call(const choir_coordinator *c, const char *what)
 {
 	if (c == NULL)
@@ -454,7 +446,7 @@ static bool is_called(const choir_coordinator *c)
 	return c->call == NULL;
 }
 
-// Has the thread call a function on each worker.
+// On each worker, by the network thread.
 static choir_status call_all(choir_coordinator *c, chi_call *call)
 {
 	chi_mutex_lock(&c->post.lock);

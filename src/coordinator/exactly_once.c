@@ -1,6 +1,5 @@
-// Marks of changes in a hash table by closure. The marks of a closure follow each other from its
-// hash on, so forgetting a closure looks at one run of entries (Knuth, volume 3, 6.4, algorithm
-// R).
+// A hash table by closure. A closure's changes follow each other from its hash on, so forgetting
+// it examines one run of entries (Knuth, volume 3, 6.4, algorithm R).
 #include "coordinator/exactly_once.h"
 
 #include "base/alloc.h"
@@ -23,7 +22,7 @@ static size_t after(const chi_marks *m, size_t i)
 	return (i + 1) & (m->capacity - 1);
 }
 
-// The entry of a mark, or capacity.
+// An index, or capacity.
 static size_t find(const chi_marks *m, uint64_t closure, uint64_t ordinal)
 {
 	if (m->capacity == 0)
@@ -67,7 +66,7 @@ choir_status chi_marks_add(chi_marks *m, uint64_t closure, uint64_t ordinal)
 	return CHOIR_OK;
 }
 
-// Removes an entry, and moves later ones that it kept from their home.
+// Also moves later entries nearer to their hash.
 static void take(chi_marks *m, size_t hole)
 {
 	for (size_t i = after(m, hole); m->mark[i].closure != 0; i = after(m, i)) {

@@ -1,6 +1,6 @@
-// What makes an update happen once (0092): a server marks each change of a closure until the
-// closure is finished. A closure that runs again makes the same changes in the same order; those
-// with a mark are left out. A state machine without threads and clock.
+// Each update happens once (0092): a server remembers a closure's changes until the closure is
+// finished. A closure that runs again makes the same changes in the same order, and the server
+// skips those that it remembers. A state machine without threads and clock.
 #pragma once
 
 #include "base/serialization.h"
@@ -19,8 +19,8 @@ typedef struct {
 void chi_marks_free(chi_marks *m);
 bool chi_marks_have(const chi_marks *m, uint64_t closure, uint64_t ordinal);
 choir_status chi_marks_add(chi_marks *m, uint64_t closure, uint64_t ordinal);
-void chi_marks_remove(chi_marks *m, uint64_t closure, uint64_t ordinal); // it was not made
+void chi_marks_remove(chi_marks *m, uint64_t closure, uint64_t ordinal); // the change was not made
 void chi_marks_forget(chi_marks *m, uint64_t closure);
-// The coordinator has given this incarnation of a worker up.
+// The coordinator considers this incarnation of a worker lost.
 choir_status chi_marks_fence(chi_marks *m, uint64_t incarnation);
 bool chi_marks_fenced(const chi_marks *m, uint64_t incarnation);

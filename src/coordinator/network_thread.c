@@ -135,7 +135,7 @@ choir_status chi_post_send(chi_post *p, chi_peer **to, uint16_t kind, chi_pack *
 	}
 	*m = (chi_outgoing){ .to = to, .kind = kind, .pack = *pack };
 	*pack = (chi_pack){ 0 };
-	const bool first = p->first == NULL; // else the thread was woken already
+	const bool first = p->first == NULL; // else the thread is awake
 	*p->last = m;
 	p->last = &m->next;
 	if (first)

@@ -1,4 +1,4 @@
-// Requests of workers and the coordinator: changes with marks, fences, values by version.
+// Requests of workers and the coordinator: changes made once, fences, values by version.
 #include "coordinator/ps_requests.h"
 
 #include "base/alloc.h"
@@ -106,7 +106,7 @@ static void end_change(chi_server *s)
 	chi_atomic64_add(&s->open.changes, 1);
 }
 
-// A change that fails has changed nothing, so it has no mark, and the closure fails.
+// A failed change has changed nothing, so it is not remembered, and the closure fails.
 static choir_status change(chi_server *s, chi_peer *p, uint16_t kind, chi_unpack *u)
 {
 	const uint64_t closure = chi_unpack_u64(u), ordinal = chi_unpack_u64(u);
@@ -130,7 +130,7 @@ static choir_status change(chi_server *s, chi_peer *p, uint16_t kind, chi_unpack
 	return answer(p, status, staleness);
 }
 
-// The token proves that the worker has not freed or changed the message while it was read.
+// The token proves that the worker kept the message while it was read.
 static choir_status take_offer(chi_server *s, chi_peer *p, chi_unpack *u)
 {
 	const int64_t pid = p->handshake.peer.pid;
@@ -148,7 +148,7 @@ static choir_status take_offer(chi_server *s, chi_peer *p, chi_unpack *u)
 			&(chi_unpack){ .data = (const void *) s->offered.memory, .bytes = bytes });
 }
 
-// Workers mostly ask for the same variables, so the values of the last PULL are kept.
+// Workers mostly ask for the same variables, so the last PULL's values are kept.
 static choir_status collect_values(chi_server *s, chi_unpack *u)
 {
 	const size_t bytes = u->bytes - u->at;
@@ -164,8 +164,7 @@ static choir_status collect_values(chi_server *s, chi_unpack *u)
 	return CHOIR_OK;
 }
 
-// The rows stay where they are until the worker asks again. They are many, so their memory is
-// kept.
+// The rows are many, so their memory is kept.
 static choir_status send_address(chi_server *s, chi_peer *p, chi_unpack *u)
 {
 	chi_pack head = { 0 }, *rows = NULL;

@@ -1,6 +1,6 @@
-// A worker: the main thread runs closures, the network's thread (network_thread.h) sends and
-// receives. A run begins with the values of the servers. Changes are sent when they are made, and
-// a closure is done when the servers have answered all of them.
+// A worker: the main thread runs closures, and network_thread.h sends and receives. A run begins
+// with the servers' values. Changes are sent when they are made, and a closure is done when the
+// servers have answered all.
 #include "coordinator/serve_worker.h"
 
 #include "coordinator/dial.h"
@@ -17,8 +17,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-// ---- The thread
 
 static bool all_connected(const chi_remote_worker *w)
 {
@@ -150,8 +148,6 @@ static void lost(void *user, chi_peer *peer, choir_status status)
 			w->server[i].peer = NULL;
 }
 
-// ---- The main thread
-
 static choir_status call(chi_remote_worker *w, uint32_t function, chi_unpack *args)
 {
 	choir_closure *c = &w->closure;
@@ -213,7 +209,7 @@ static choir_status run_closure(chi_remote_worker *w, const chi_pack *pack)
 	const bool ended = w->ended;
 	chi_mutex_unlock(&w->post.lock);
 	if (ended)
-		return CHOIR_OK; // the loop says why
+		return CHOIR_OK; // the loop reports it
 	const choir_status sent = send_done(w, status != CHOIR_OK ? status : answers);
 	w->closure.id = 0;
 	return sent;
@@ -254,7 +250,7 @@ static choir_status work(chi_remote_worker *w)
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
-// One attempt to join. The post is open afterwards, and is closed by the caller.
+// Opens the network thread, which the caller closes.
 static choir_status join_once(chi_remote_worker *w, double until)
 {
 	const chi_hub_options options = chi_task_hub_options(w->task, w->model.bytes);

@@ -1,5 +1,5 @@
-// A worker pulls values from the servers: variables that were read whole at the beginning of a
-// run, and rows when they are first read.
+// A worker pulls values from the servers: at the beginning of a run the variables that runs read
+// whole, and rows when they are first read.
 #include "coordinator/worker_pull.h"
 
 #include "base/alloc.h"
@@ -27,9 +27,7 @@ static bool is_wanted(const chi_remote_worker *w, int number, size_t i)
 	return w->part[i].whole && i % (size_t) w->servers == (size_t) number;
 }
 
-// ---- Values in the memory of a server on this host
-
-// A worker's copy that other threads do not lock and that lies in host memory.
+// In host memory, and not locked by other threads.
 static bool is_plain(const choir_variable *v)
 {
 	return v->shards == 0 && v->copies == 1 && v->concurrency == CHI_EXCLUSIVE &&
@@ -61,7 +59,7 @@ static bool read_addresses(
 	return chi_process_memory_read(s->pid, &part, 1);
 }
 
-// All variables of a server that are read whole, each at its place.
+// A server's variables that are read whole.
 static bool read_open(chi_remote_worker *w, int number)
 {
 	size_t n = 0;
@@ -76,8 +74,7 @@ static bool read_open(chi_remote_worker *w, int number)
 	return done && chi_process_memory_read(w->server[number].pid, w->memory, n);
 }
 
-// Without the lock. False: ask by a message. Values that change while they are read are read
-// again.
+// Without the lock. False: ask by a message. Values that changed meanwhile are read again.
 static bool pull_open(chi_remote_worker *w, int number)
 {
 	enum { TRIES = 24 };
@@ -114,8 +111,6 @@ static void note_written(chi_remote_worker *w, int number)
 			chi_variable_bump_version(w->model.variable[i], 0);
 		}
 }
-
-// ---- Values by messages
 
 static choir_status ask_for_values(chi_remote_worker *w, int number)
 {
@@ -196,9 +191,9 @@ choir_status chi_worker_refresh(void *user)
 	return status;
 }
 
-// ---- Rows. Each row is fetched at most once in a run, before any replica reads it.
+// A row is fetched at most once in a run, before any replica reads it.
 
-// The rows that this run has not fetched, in ascending order; all: CHI_ALL_ROWS.
+// Not fetched in this run, ascending; all: CHI_ALL_ROWS.
 static choir_status list_missing(chi_remote_worker *w, size_t i, int64_t n, const int64_t row[],
 		chi_pack *rows, uint64_t *count)
 {
@@ -206,7 +201,7 @@ static choir_status list_missing(chi_remote_worker *w, size_t i, int64_t n, cons
 	const choir_variable *v = w->model.variable[i];
 	const int64_t all = v->shape.rank > 0 ? v->shape.dim[0] : 0;
 	*count = CHI_ALL_ROWS;
-	// Copies in 16 bits are made of whole variables.
+	// 16-bit copies need whole variables.
 	const bool by_rows = v->copy[0].device->host_memory &&
 			choir_strategy_precision(w->strategy) == CHOIR_PRECISION_F32;
 	if (p->fetched != w->run && (row == NULL || !by_rows))
@@ -255,7 +250,7 @@ static choir_status take_rows(chi_remote_worker *w, size_t i, const chi_pack *ro
 	return CHOIR_OK;
 }
 
-// Reads the rows in the server's memory. *done is false if the system does not allow it.
+// In the server's memory. *done false: the system does not allow it.
 static choir_status read_rows_there(
 		chi_remote_worker *w, size_t i, const chi_pack *rows, uint64_t count, bool *done)
 {
@@ -277,7 +272,7 @@ static choir_status read_rows_there(
 	return CHOIR_OK;
 }
 
-// With the lock: the answer is in the server's values.
+// With the lock. The server's values get the answer.
 static choir_status ask_for_rows(
 		chi_remote_worker *w, size_t i, uint16_t kind, const chi_pack *rows, uint64_t count)
 {
@@ -291,7 +286,7 @@ static choir_status ask_for_rows(
 	return await_values(w);
 }
 
-// With the lock, and as the only replica that fetches.
+// With the lock, by one replica at a time.
 static choir_status fetch_rows(chi_remote_worker *w, size_t i, int64_t n, const int64_t row[])
 {
 	enum { FEW = 2 };

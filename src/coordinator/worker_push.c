@@ -1,10 +1,10 @@
-// A worker pushes gradients and assignments to the servers when they are made. Large ones stay in
-// this process's memory, where servers on this host read them.
+// A worker pushes gradients and assignments when they are made. Servers on this host read large
+// ones from this process's memory.
 #include "coordinator/worker_push.h"
 
 #include "base/clock.h"
 
-// Sends a change to a server. pack: closure, ordinal and version, then the change; or an offer.
+// pack: closure, ordinal and version, then the change; or an offer.
 static choir_status send_change(chi_remote_worker *w, int i, uint16_t kind, chi_pack *pack)
 {
 	chi_mutex_lock(&w->post.lock);
@@ -73,8 +73,8 @@ static choir_status send_joined(chi_remote_worker *w, int i, const chi_large_mes
 	return send_change(w, i, CHI_MESSAGE_PUSH, &pack);
 }
 
-// The messages that servers read from this process's memory must stay until all have answered. A
-// server that could not read its message gets it joined.
+// Offered messages must stay until all servers have answered. A server that cannot read its
+// message gets it by the connection.
 static choir_status send_pushes(chi_remote_worker *w, const chi_large_message message[])
 {
 	enum { SMALL = 16384 }; // bytes
@@ -113,7 +113,7 @@ choir_status chi_worker_push(void *user, void *optimizer, size_t n, choir_variab
 		status = begin_change(w, i, &m->pack);
 		if (status == CHOIR_OK &&
 				chi_job_model_pack_push(&w->model, i, optimizer, n, v, gradient, m) == 0)
-			chi_large_message_free(m); // nothing for this server
+			chi_large_message_free(m);
 	}
 	if (status == CHOIR_OK)
 		status = send_pushes(w, message);

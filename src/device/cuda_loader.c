@@ -1,5 +1,5 @@
-// libchoir links no CUDA. Without NVIDIA's driver nothing is searched for or opened: programs for
-// CPUs look at two files, once.
+// libchoir links no CUDA. Without NVIDIA's driver the only cost is a look at the driver's files,
+// once.
 #include "device/cuda_loader.h"
 
 #include "base/atomic.h"
@@ -22,15 +22,15 @@ enum { PATH = 4096, WHY = 400 };
 
 // Ranked below the list of devices, to which the library's device is added.
 static chi_mutex cuda_mutex = CHI_MUTEX_STATIC(CHI_RANK_CLUSTER, "libchoir-cuda");
-static chi_atomic32 asked_for; // set after the others, which are then constant
+static chi_atomic32 asked_for; // set last; then all are constant
 static const choir_cuda_plugin *cuda;
-static bool wanted; // a library was named, or found beside a driver
+static bool wanted; // named, or found beside a driver
 static chi_atomic32 warned;
 static char missing_why[WHY] = "no device of the kind gpu was asked for";
 
 static bool has_driver(void)
 {
-	// The driver's control file; the last one is that of Windows' Linux.
+	// The driver's; the last is WSL's.
 	static const char *const files[] = { "/dev/nvidiactl", "/proc/driver/nvidia/version",
 		"/dev/dxg" };
 	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)

@@ -226,10 +226,10 @@ void chi_handshake_refuse(chi_handshake *h, chi_link *l)
 {
 	chi_error why;
 	chi_error_save(&why);
-	if (why.status != CHOIR_CORRUPT) // noise of strangers
+	if (why.status != CHOIR_CORRUPT) // not from a Choir process
 		chi_log(why.status == CHOIR_TIMEOUT ? CHOIR_LOG_INFO : CHOIR_LOG_WARNING, "refused: %s",
-				why.text); // a time-out: it dials again
-	// If it does not leave at once, the peer only sees the end.
+				why.text); // a timeout: the peer dials again
+	// If REFUSE cannot be sent at once, the peer sees only the end.
 	if (chi_reason_send(l, CHI_NET_REFUSE, why.status, why.text) == CHOIR_OK)
 		(void) chi_link_flush(l);
 	h->state = CHI_HANDSHAKE_FAILED;

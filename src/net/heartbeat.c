@@ -23,7 +23,7 @@ bool chi_liveness_due(const chi_liveness *l, double now)
 
 bool chi_liveness_lost(chi_liveness *l, double now)
 {
-	// A process that runs looks at least once in each interval.
+	// A longer gap: this process was stopped.
 	const double gap = now - l->looked;
 	if (gap > 2 * l->every)
 		l->heard += gap < now - l->heard ? gap : now - l->heard;

@@ -1,5 +1,5 @@
-// A step waits once, then serves each connection that is ready, then looks at the clock. Peers
-// leave the list only at the end of a step, so the owner's functions may end and dial peers.
+// A step waits once, serves each ready connection, then checks the clock. Peers leave the list
+// only at its end, so the owner's functions may end and dial peers.
 #include "net/hub.h"
 
 #include "base/alloc.h"
@@ -87,7 +87,7 @@ choir_status chi_hub_listen(chi_hub *h, const char *address, char *bound, size_t
 	return CHOIR_OK;
 }
 
-// connection belongs to the new peer, also after a failure.
+// Takes over connection, also on failure.
 static chi_peer *add_peer(chi_hub *h, uint64_t connection, bool dialled, void *user)
 {
 	chi_peer *p = chi_alloc(sizeof *p);
@@ -168,7 +168,7 @@ static void join_peer(chi_hub *h, chi_peer *p)
 	chi_liveness_begin(&p->liveness, h->o.heartbeat, h->o.lost_after, chi_hub_now(h));
 }
 
-// From admit on, the owner is told of the peer's end.
+// After admit the owner gets the peer's end.
 static choir_status welcome(chi_hub *h, chi_peer *p)
 {
 	chi_pack pack = { 0 };
@@ -264,7 +264,7 @@ static void accept_all(chi_hub *h, uint64_t listener)
 	}
 }
 
-// *until becomes the earliest time at which the clock matters.
+// *until: the next time of a heartbeat or an end.
 static choir_status prepare(chi_hub *h, int *n, double *until)
 {
 	const size_t all = h->peer_count + LISTENERS;

@@ -7,7 +7,7 @@
 
 typedef struct chi_module chi_module;
 bool chi_module_exists(const char *path);
-// A path or, without a slash, a name in the system's search path. It stays open. NULL:
+// A path or, without a slash, a name in the system's search path. Never closed. NULL:
 // CHOIR_NOT_FOUND with the system's message.
 chi_module *chi_module_open(const char *path);
 // With private symbols.
@@ -18,6 +18,6 @@ bool chi_module_find(const char *name, void (**function)(void));
 const char *chi_module_directory(char *out, size_t size);
 // As chi_file_fingerprint, or "in the program".
 void chi_module_fingerprint(char *out, size_t size);
-// libchoir-NAME.so, in Choir's directory, the library directory beside it, or the system's search
-// path. alone: with private symbols.
+// libchoir-NAME.so, in Choir's directory, the library directory beside it, or the search path.
+// alone: with private symbols.
 chi_module *chi_module_open_own(const char *name, bool alone);

@@ -22,14 +22,13 @@ choir_status chi_error_prefix(const char *fmt, ...) CHOIR_PRINTF(1, 2);
 // CHOIR_INVALID.
 choir_status chi_error_null(const char *fmt, ...) CHOIR_PRINTF(1, 2);
 
-// Tells whether foreign code between suspend and resume recorded a failure; resume restores the
-// earlier one if not.
+// True: foreign code since suspend recorded a failure; otherwise resume restores the earlier one.
 typedef struct {
 	choir_status status;
 	char first;
 } chi_suspended_error;
 chi_suspended_error chi_error_suspend(void);
 void chi_error_resume(chi_suspended_error suspended);
-// Completes a failure of foreign code. Without a text it records "FMT failed with STATUS and no
-// reason"; CHOIR_END becomes CHOIR_INVALID.
+// For failures of foreign code: without a text records "FMT failed with STATUS and no reason";
+// CHOIR_END becomes CHOIR_INVALID.
 choir_status chi_error_reason(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);

@@ -1,5 +1,4 @@
-// Early stopping and reductions of the learning rate count the epochs in which a log does not
-// improve.
+// Early stopping and reductions of the learning rate count epochs without an improvement of a log.
 #include "fit/fit_callbacks.h"
 
 #include "base/options.h"

@@ -123,7 +123,7 @@ static choir_tensor *simplify(
 	return x;
 }
 
-// Appends labels of from that `in` has and `out` has, or has not.
+// Appends labels of from by membership in `in` and `out`.
 static int64_t collect(const labels *from, const choir_shape *shape, const labels *in, bool is_in,
 		const labels *out, bool is_out, labels *order)
 {

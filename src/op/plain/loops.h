@@ -1,6 +1,5 @@
-// Inner loops on packed memory, compiled for each instruction set. All give the same bits:
-// contraction to fused multiply-adds is off, and each sum has a fixed number and order of partial
-// sums.
+// Inner loops on packed memory, compiled for each instruction set. All give the same bits: no
+// fused multiply-adds, and each sum has a fixed number and order of partial sums.
 #pragma once
 
 #include "choir/extend/kernel_table.h"

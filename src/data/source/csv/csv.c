@@ -1,5 +1,5 @@
-// A number is parsed from the buffer straight into the reader's row; if more follows in its field,
-// a slower function parses the field. The next row overwrites a bad or dropped one.
+// Numbers are parsed from the buffer into the reader's row; if more follows in the field, a slower
+// function parses it. The next row overwrites a bad or dropped one.
 #include "data/dataset.h"
 
 #include <math.h>

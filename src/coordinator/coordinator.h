@@ -20,7 +20,7 @@ struct choir_coordinator {
 	choir_coordinator_options o; // with defaults
 	chi_job_model model;
 	chi_dispatch dispatch;
-	chi_post post;
+	chi_network_thread network;
 	chi_remote remote;
 	bool made;
 	bool (*awaited)(const struct choir_coordinator *c); // by the main thread, or NULL

@@ -129,7 +129,7 @@ static choir_status take_done(chi_dispatch *d, chi_peer *p, chi_unpack *u)
 	if (result.failed)
 		return CHOIR_NO_MEMORY;
 	const chi_closure *c = chi_closures_find(&d->closures, p->handshake.peer.index, id);
-	const bool has_marks = c != NULL && (changes > 0 || c->attempt > 1);
+	const bool has_changes = c != NULL && (changes > 0 || c->attempt > 1);
 	const bool found = chi_closures_finish(&d->closures, p->handshake.peer.index, id,
 			(choir_status) status, text, p->name, &result);
 	chi_pack_free(&result);
@@ -139,7 +139,7 @@ static choir_status take_done(chi_dispatch *d, chi_peer *p, chi_unpack *u)
 	d->staleness.pushes += stale.pushes;
 	d->staleness.sum += stale.sum;
 	d->staleness.max = stale.max > d->staleness.max ? stale.max : d->staleness.max;
-	if (has_marks)
+	if (has_changes)
 		tell_servers(d, CHI_MESSAGE_FORGET, id);
 	note_pace(d, p);
 	return CHOIR_OK;

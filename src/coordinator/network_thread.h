@@ -29,15 +29,17 @@ typedef struct {
 	choir_status status; // the thread's failure, which ended it
 	chi_error error;
 	chi_outgoing *first, **last;
-} chi_post;
+} chi_network_thread;
 
-// own must outlive p.
-choir_status chi_post_open(chi_post *p, chi_connections *connections, const chi_hello *own,
-		const chi_hub_owner *owner, void (*turn)(void *user), const chi_hub_options *o);
-choir_status chi_post_start(chi_post *p, const char *name);
+// own must outlive t.
+choir_status chi_network_thread_open(chi_network_thread *t, chi_connections *connections,
+		const chi_hello *own, const chi_hub_owner *owner, void (*turn)(void *user),
+		const chi_hub_options *o);
+choir_status chi_network_thread_start(chi_network_thread *t, const char *name);
 // failed: the job's failure, for the peers; NULL: CHOIR_END.
-void chi_post_close(chi_post *p, const chi_error *failed);
+void chi_network_thread_close(chi_network_thread *t, const chi_error *failed);
 // With the lock. Takes pack.
-choir_status chi_post_send(chi_post *p, chi_peer **to, uint16_t kind, chi_pack *pack);
+choir_status chi_network_thread_send(
+		chi_network_thread *t, chi_peer **to, uint16_t kind, chi_pack *pack);
 // With the lock. False: the deadline has passed.
-bool chi_post_wait(chi_post *p, double deadline);
+bool chi_network_thread_wait(chi_network_thread *t, double deadline);

@@ -25,7 +25,7 @@ typedef struct {
 
 typedef struct {
 	chi_server_model model;
-	chi_marks marks;
+	chi_exactly_once once;
 	int index; // of this server, for its model
 	uint64_t version; // counts changes
 	chi_open_values open;

@@ -63,7 +63,7 @@ static void joined(void *user, chi_peer *peer)
 		end(w, choir_fail(CHOIR_CORRUPT, "a welcome with %d servers", w->servers));
 	for (int i = 0; i < w->servers && !w->ended; i++) {
 		chi_unpack_text(&u, address, sizeof address);
-		if (chi_hub_dial(w->post.hub, address, (void *) (intptr_t) i) == NULL)
+		if (chi_hub_dial(w->network.hub, address, (void *) (intptr_t) i) == NULL)
 			end(w, choir_error_status());
 	}
 	w->model.servers = w->servers;
@@ -182,9 +182,10 @@ static choir_status send_done(chi_remote_worker *w, choir_status status)
 	chi_pack_u64(&done, changes);
 	w->staleness = (chi_staleness){ 0 };
 	chi_pack_free(&result);
-	chi_mutex_lock(&w->post.lock);
-	const choir_status sent = chi_post_send(&w->post, &w->coordinator, CHI_MESSAGE_DONE, &done);
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
+	const choir_status sent =
+			chi_network_thread_send(&w->network, &w->coordinator, CHI_MESSAGE_DONE, &done);
+	chi_mutex_unlock(&w->network.lock);
 	return sent;
 }
 
@@ -205,9 +206,9 @@ static choir_status run_closure(chi_remote_worker *w, const chi_pack *pack)
 	const choir_status answers = chi_worker_await_answers(w);
 	if (status != CHOIR_OK)
 		chi_error_restore(&why);
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	const bool ended = w->ended;
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	if (ended)
 		return CHOIR_OK; // the loop reports it
 	const choir_status sent = send_done(w, status != CHOIR_OK ? status : answers);
@@ -217,15 +218,15 @@ static choir_status run_closure(chi_remote_worker *w, const chi_pack *pack)
 
 static chi_waiting_closure *next_closure(chi_remote_worker *w)
 {
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	while (w->first == NULL && chi_worker_check(w) == CHOIR_OK)
-		(void) chi_post_wait(&w->post, chi_clock_deadline(1));
+		(void) chi_network_thread_wait(&w->network, chi_clock_deadline(1));
 	chi_waiting_closure *c = chi_worker_check(w) == CHOIR_OK ? w->first : NULL;
 	if (c != NULL) {
 		w->first = c->next;
 		w->last = w->first == NULL ? &w->first : w->last;
 	}
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	return c;
 }
 
@@ -242,10 +243,10 @@ static choir_status work(chi_remote_worker *w)
 			free_waiting(c))
 		status = run_closure(w, &c->pack);
 	CHOIR_TRY(status);
-	chi_mutex_lock(&w->post.lock);
-	const chi_error why = w->ended ? w->end : w->post.error;
-	status = w->ended ? w->end.status : w->post.status;
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
+	const chi_error why = w->ended ? w->end : w->network.error;
+	status = w->ended ? w->end.status : w->network.status;
+	chi_mutex_unlock(&w->network.lock);
 	chi_error_restore(&why);
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
@@ -258,20 +259,20 @@ static choir_status join_once(chi_remote_worker *w, double until)
 	w->welcome = w->ended = false;
 	w->servers = 0;
 	memset(w->server, 0, sizeof w->server);
-	CHOIR_TRY(chi_post_open(
-			&w->post, w->task->connections, &w->task->hello, &owner, NULL, &options));
-	if (chi_hub_dial(w->post.hub, w->task->address, NULL) == NULL)
+	CHOIR_TRY(chi_network_thread_open(
+			&w->network, w->task->connections, &w->task->hello, &owner, NULL, &options));
+	if (chi_hub_dial(w->network.hub, w->task->address, NULL) == NULL)
 		return choir_error_status();
-	CHOIR_TRY(chi_post_start(&w->post, "worker"));
-	chi_mutex_lock(&w->post.lock);
+	CHOIR_TRY(chi_network_thread_start(&w->network, "worker"));
+	chi_mutex_lock(&w->network.lock);
 	choir_status status = chi_worker_check(w);
 	while (status == CHOIR_OK && !all_connected(w) && chi_clock_now() < until) {
-		(void) chi_post_wait(&w->post, chi_clock_deadline(0.25));
+		(void) chi_network_thread_wait(&w->network, chi_clock_deadline(0.25));
 		status = chi_worker_check(w);
 	}
 	if (status == CHOIR_OK && !all_connected(w))
 		status = choir_fail(CHOIR_TIMEOUT, "not all servers answered");
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	return status;
 }
 
@@ -279,7 +280,7 @@ static void close_post(chi_remote_worker *w)
 {
 	chi_error why;
 	chi_error_save(&why);
-	chi_post_close(&w->post, NULL);
+	chi_network_thread_close(&w->network, NULL);
 	for (int i = 0; i < CHI_SERVERS_MAX; i++)
 		chi_pack_free(&w->server[i].values);
 	while (w->first != NULL) {

@@ -15,9 +15,9 @@ choir_status chi_worker_check(chi_remote_worker *w)
 		chi_error_restore(&w->end);
 		return w->end.status == CHOIR_END ? CHOIR_CANCELLED : w->end.status;
 	}
-	if (w->post.status != CHOIR_OK) {
-		chi_error_restore(&w->post.error);
-		return w->post.status;
+	if (w->network.status != CHOIR_OK) {
+		chi_error_restore(&w->network.error);
+		return w->network.status;
 	}
 	return CHOIR_OK;
 }
@@ -126,7 +126,7 @@ static choir_status ask_for_values(chi_remote_worker *w, int number)
 		if (is_wanted(w, number, i))
 			chi_pack_u32(&p, (uint32_t) i);
 	w->server[number].pulls = true;
-	return chi_post_send(&w->post, &w->server[number].peer, CHI_MESSAGE_PULL, &p);
+	return chi_network_thread_send(&w->network, &w->server[number].peer, CHI_MESSAGE_PULL, &p);
 }
 
 static choir_status await_values(chi_remote_worker *w)
@@ -137,7 +137,7 @@ static choir_status await_values(chi_remote_worker *w)
 		for (int i = 0; i < w->servers; i++)
 			pulls |= w->server[i].pulls;
 		if (pulls)
-			(void) chi_post_wait(&w->post, chi_clock_deadline(1));
+			(void) chi_network_thread_wait(&w->network, chi_clock_deadline(1));
 	}
 	return CHOIR_OK;
 }
@@ -182,9 +182,9 @@ choir_status chi_worker_refresh(void *user)
 		if (w->server[i].version != version)
 			note_written(w, i);
 	}
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	choir_status status = pull_all(w, read);
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	for (int i = 0; i < w->servers && status == CHOIR_OK; i++)
 		if (w->server[i].values.bytes > 0)
 			status = take_pulled(w, i);
@@ -264,9 +264,9 @@ static choir_status read_rows_there(
 	*done = true;
 	for (size_t k = 0; k < count && *done; k++)
 		*done = add_part(w, &n, place_of_row(v, rows, k), address + k * row_bytes, row_bytes);
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	*done = *done && chi_process_memory_read(s->pid, w->memory, n);
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	s->pulled = *done ? version : s->pulled;
 	s->open = *done ? s->open : 0;
 	return CHOIR_OK;
@@ -282,7 +282,7 @@ static choir_status ask_for_rows(
 	chi_pack_u64(&ask, count);
 	chi_pack_raw(&ask, rows->data, rows->bytes);
 	s->pulls = true;
-	CHOIR_TRY(chi_post_send(&w->post, &s->peer, kind, &ask));
+	CHOIR_TRY(chi_network_thread_send(&w->network, &s->peer, kind, &ask));
 	return await_values(w);
 }
 
@@ -318,18 +318,18 @@ choir_status chi_worker_fetch(void *user, choir_variable *v, int64_t n, const in
 	const size_t i = chi_job_model_find(&w->model, v);
 	if (w->closure.id == 0 || i == w->model.n)
 		return CHOIR_OK;
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	choir_status status = chi_worker_check(w);
 	while (status == CHOIR_OK && w->fetching) {
-		(void) chi_post_wait(&w->post, chi_clock_deadline(1));
+		(void) chi_network_thread_wait(&w->network, chi_clock_deadline(1));
 		status = chi_worker_check(w);
 	}
 	if (status == CHOIR_OK && !w->part[i].whole) {
 		w->fetching = true;
 		status = fetch_rows(w, i, n, row);
 		w->fetching = false;
-		chi_cond_broadcast(&w->post.changed);
+		chi_cond_broadcast(&w->network.changed);
 	}
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	return status;
 }

@@ -61,7 +61,7 @@ struct chi_remote_worker {
 	const choir_coordinator_options *o;
 	choir_strategy *strategy;
 	chi_job_model model;
-	chi_post post;
+	chi_network_thread network;
 	chi_remote remote;
 	chi_peer *coordinator;
 	int number, servers;

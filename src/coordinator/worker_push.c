@@ -7,13 +7,13 @@
 // pack: closure, ordinal and version, then the change; or an offer.
 static choir_status send_change(chi_remote_worker *w, int i, uint16_t kind, chi_pack *pack)
 {
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	choir_status status = chi_worker_check(w);
 	if (status == CHOIR_OK)
-		status = chi_post_send(&w->post, &w->server[i].peer, kind, pack);
+		status = chi_network_thread_send(&w->network, &w->server[i].peer, kind, pack);
 	if (status == CHOIR_OK)
 		w->server[i].awaited++;
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	chi_pack_free(pack);
 	return status;
 }
@@ -47,13 +47,13 @@ static size_t awaited(const chi_remote_worker *w)
 
 static choir_status await_all(chi_remote_worker *w)
 {
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	choir_status status = chi_worker_check(w);
 	while (status == CHOIR_OK && awaited(w) > 0) {
-		(void) chi_post_wait(&w->post, chi_clock_deadline(1));
+		(void) chi_network_thread_wait(&w->network, chi_clock_deadline(1));
 		status = chi_worker_check(w);
 	}
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	return status;
 }
 
@@ -144,12 +144,12 @@ choir_status chi_worker_assign(void *user, choir_variable *v, chi_assign_op op, 
 choir_status chi_worker_await_answers(chi_remote_worker *w)
 {
 	choir_status status = await_all(w);
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	if (status == CHOIR_OK && w->answer.status != CHOIR_OK) {
 		chi_error_restore(&w->answer);
 		status = w->answer.status;
 	}
 	w->answer = (chi_error){ .status = CHOIR_OK };
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	return status;
 }

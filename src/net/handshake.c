@@ -38,7 +38,7 @@ choir_status chi_hello_make(
 	if (gethostname(h->host, sizeof h->host - 1) != 0)
 		snprintf(h->host, sizeof h->host, "?");
 	CHOIR_TRY(chi_entropy(&h->incarnation, sizeof h->incarnation));
-	chi_module_fingerprint(file, sizeof file);
+	chi_dynamic_library_fingerprint(file, sizeof file);
 	CHOIR_TRY(chi_hello_add(h, "libchoir", "%s", file));
 	chi_file_fingerprint("/proc/self/exe", file, sizeof file);
 	return chi_hello_add(h, "program", "%s", program != NULL ? program : file);

@@ -8,14 +8,14 @@ typedef struct {
 	double every; // seconds between heartbeats
 	double lost_after; // seconds of silence until the peer is lost
 	double sent, heard, looked; // times
-} chi_liveness;
+} chi_heartbeat;
 
-void chi_liveness_begin(chi_liveness *l, double every, double lost_after, double now);
-void chi_liveness_sent(chi_liveness *l, double now);
-void chi_liveness_heard(chi_liveness *l, double now);
-bool chi_liveness_due(const chi_liveness *l, double now);
+void chi_heartbeat_begin(chi_heartbeat *h, double every, double lost_after, double now);
+void chi_heartbeat_sent(chi_heartbeat *h, double now);
+void chi_heartbeat_heard(chi_heartbeat *h, double now);
+bool chi_heartbeat_due(const chi_heartbeat *h, double now);
 // Call it after receiving all that has arrived. If this process was stopped since the last call,
 // the peer's time begins again.
-bool chi_liveness_lost(chi_liveness *l, double now);
+bool chi_heartbeat_lost(chi_heartbeat *h, double now);
 // When due or lost can change.
-double chi_liveness_next(const chi_liveness *l);
+double chi_heartbeat_next(const chi_heartbeat *h);

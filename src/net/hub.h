@@ -20,7 +20,7 @@ struct chi_peer {
 	chi_hub *hub;
 	chi_link link;
 	chi_handshake handshake;
-	chi_liveness liveness;
+	chi_heartbeat heartbeat;
 	double until; // of the handshake, or of the end
 	bool joined;
 	bool ending;

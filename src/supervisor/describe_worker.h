@@ -1,4 +1,4 @@
-// What the verdict knows about each worker, and the sentences about it.
+// What the restart policy knows about each worker, and the sentences about it.
 #pragma once
 
 #include "supervisor/restart_policy.h"

@@ -22,13 +22,13 @@ typedef struct {
 	bool has_step;
 	uint64_t step;
 	char host[CHI_HOST_NAME]; // lost with it; "": none
-	char way[CHI_VERDICT_TEXT]; // "was killed by SIGKILL"
+	char way[CHI_RESTART_POLICY_TEXT]; // "was killed by SIGKILL"
 } chi_failure;
 
-struct chi_verdict {
-	chi_verdict_options o;
-	chi_verdict_owner owner;
-	chi_verdict_phase phase;
+struct chi_restart_policy {
+	chi_restart_policy_options o;
+	chi_restart_policy_owner owner;
+	chi_restart_policy_phase phase;
 	int attempt, workers, restarts; // restarts so far
 	int idle; // consecutive failures without a step
 	double begun; // this attempt
@@ -45,6 +45,6 @@ struct chi_verdict {
 	chi_failure suspect, last; // last: of the attempt before
 	chi_failure ignored; // of a higher grade than suspect
 	choir_status status;
-	char text[CHI_VERDICT_TEXT];
+	char text[CHI_RESTART_POLICY_TEXT];
 	chi_worker *worker; // of o.workers
 };

@@ -386,15 +386,15 @@ static void read_output(choir_supervisor *s, chi_launched *l)
 
 static void note_end(choir_supervisor *s, chi_launched *l, const chi_process_end *end, double now)
 {
-	char how[64], text[CHI_VERDICT_TEXT];
+	char how[64], text[CHI_RESTART_POLICY_TEXT];
 	read_output(s, l);
-	if (chi_verdict_is_spare(s->verdict, l->worker))
+	if (chi_restart_policy_is_spare(s->policy, l->worker))
 		return;
 	chi_process_end_text(end, how, sizeof how);
 	snprintf(text, sizeof text, "%s%s%s %s%s%.400s%s", l->is_agent ? "an agent" : l->name,
 			l->host[0] != '\0' ? " to host " : "", l->host, how, l->last[0] != '\0' ? " (\"" : "",
 			l->last, l->last[0] != '\0' ? "\")" : "");
-	chi_verdict_launcher_ended(s->verdict, now, l->attempt, l->host, text);
+	chi_restart_policy_launcher_ended(s->policy, now, l->attempt, l->host, text);
 }
 
 void chi_job_look_at_launchers(choir_supervisor *s, double now)

@@ -16,7 +16,7 @@ typedef struct {
 	int worker; // CHOIR_NONE: it starts all agents
 	bool is_agent; // its output is the agent's
 	char name[CHI_LAUNCHER_NAME], host[CHI_HOST_NAME];
-	char last[CHI_VERDICT_TEXT];
+	char last[CHI_RESTART_POLICY_TEXT];
 	chi_text line; // incomplete
 	double end_by; // after this, SIGTERM and then SIGKILL; HUGE_VAL: never
 	bool asked; // by SIGTERM
@@ -44,7 +44,7 @@ struct choir_supervisor {
 	chi_connections *connections;
 	chi_hello hello;
 	chi_hub *hub;
-	chi_verdict *verdict;
+	chi_restart_policy *policy;
 	chi_launched *launched;
 	size_t launches, launch_capacity;
 	chi_job_peer **agents;

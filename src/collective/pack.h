@@ -1,4 +1,5 @@
-// A batch of values is concatenated and cut into packs, one collective each, even inside a value.
+// A batch of values is concatenated and cut into packs, one collective each. A pack may end inside
+// a value.
 #pragma once
 
 #include "base/size.h"

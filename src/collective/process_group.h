@@ -2,8 +2,8 @@
 // every other; numbers and fingerprints show whether all make the same exchange
 // (docs/decisions/0028, 0060).
 //
-// One thread at a time uses a process group, in the same order on all workers. A second group
-// needs another tag.
+// One thread at a time uses a process group, in the same order on all workers. A second group,
+// with another tag, may work at the same time.
 #pragma once
 
 #include "base/alloc.h"

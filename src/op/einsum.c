@@ -54,7 +54,7 @@ static bool parse(const char *text, equation *e)
 	return part != &e->in[0];
 }
 
-// Labels that occur once, by alphabet.
+// Without an arrow, the result has the labels that occur once, in alphabetical order.
 static bool complete(equation *e)
 {
 	for (int c = 'A'; c <= 'z' && !e->arrow; c++) {

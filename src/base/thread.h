@@ -33,5 +33,5 @@ void chi_thread_stand_back(void);
 // The lowest priority, if possible.
 void chi_thread_take_leftovers(void);
 
-// Changes in a child.
+// Changes in a child of fork.
 unsigned chi_fork_generation(void);

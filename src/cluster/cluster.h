@@ -57,7 +57,7 @@ uint64_t chi_cluster_next(choir_cluster *c);
 // CHOIR_CANCELLED, with the first cause.
 choir_status chi_cluster_check(choir_cluster *c);
 
-// Equal on all workers.
+// Settings must be equal on all workers.
 enum { CHI_SETTINGS = 16, CHI_SETTING_NAME = 24, CHI_SETTING_VALUE = 72 };
 typedef struct {
 	char name[CHI_SETTING_NAME], value[CHI_SETTING_VALUE];

@@ -45,7 +45,7 @@ typedef struct {
 	unsigned char data[CHI_MESSAGE_CAPACITY];
 } chi_frame;
 
-// Reusable.
+// Its memory can be reused.
 typedef struct {
 	choir_cluster *cluster;
 	int peer, tag;

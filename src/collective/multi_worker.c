@@ -103,7 +103,7 @@ static void abort_other_workers(multi_worker *w)
 	chi_process_group_abort(w->process_group);
 }
 
-// If the wait was cancelled, the thread that failed first tells the other workers.
+// After a cancelled wait, the thread that failed first informs the other workers.
 static void abort_wait(void *self)
 {
 	if (choir_error_status() != CHOIR_CANCELLED)

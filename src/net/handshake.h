@@ -8,7 +8,7 @@
 enum { CHI_FACTS = 8, CHI_FACT_NAME = 24, CHI_FACT_VALUE = 128, CHI_ROLE = 16, CHI_HOST = 64 };
 enum { CHI_WELCOME_MAX = 1024 };
 
-// What both ends must have in common, such as the library and the program.
+// A fact must be equal on both ends, such as the library or the program.
 typedef struct {
 	char name[CHI_FACT_NAME], value[CHI_FACT_VALUE];
 } chi_fact;

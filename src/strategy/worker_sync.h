@@ -13,7 +13,7 @@ choir_status chi_strategy_agree_on_variable(
 		choir_strategy *s, const chi_variable_plan *plan, void *initial, size_t bytes);
 choir_status chi_strategy_same(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 choir_status chi_strategy_note(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
-// keeps length bytes
+// Keeps the first length bytes.
 void chi_strategy_forget_notes(choir_strategy *s, size_t length);
 choir_status chi_strategy_add_counts(choir_strategy *s, double *sum);
 // args know only this worker's.

@@ -173,7 +173,7 @@ void chi_blame_silence(chi_restart_policy *p, double now)
 	}
 }
 
-// The worker that others wait for and that does not wait itself. CHOIR_NONE: all wait, or nobody.
+// The awaited worker that does not wait itself. CHOIR_NONE: all workers wait, or none.
 static int find_missing(const chi_restart_policy *p, double *longest)
 {
 	int missing = CHOIR_NONE;

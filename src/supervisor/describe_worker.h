@@ -1,4 +1,4 @@
-// What the restart policy knows about each worker, and the sentences about it.
+// The restart policy's facts about each worker, and sentences about it.
 #pragma once
 
 #include "supervisor/restart_policy.h"

@@ -381,7 +381,7 @@ void chi_restart_policy_stop(chi_restart_policy *p, double now, int number)
 	bool again = p->stop_number != 0, joined = false;
 	for (int i = 0; i < p->workers; i++)
 		joined = joined || p->worker[i].joined;
-	again = again || !joined; // nobody has anything to save
+	again = again || !joined; // no worker has anything to save
 	p->stop_number = number;
 	if (p->phase == CHI_RESTART_POLICY_RUNS && again) {
 		p->unsaved = true;
@@ -394,7 +394,7 @@ void chi_restart_policy_stop(chi_restart_policy *p, double now, int number)
 	settle(p, now);
 }
 
-// What was not heard while this process was stopped may lie in its sockets.
+// Messages that arrived while this process was stopped may wait in its sockets.
 static void forgive(chi_restart_policy *p, double seconds)
 {
 	for (int i = 0; i < p->workers; i++)

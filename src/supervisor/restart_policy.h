@@ -22,7 +22,7 @@ typedef struct {
 	int spare_from; // 0: none
 } chi_restart_policy_options;
 
-// What an agent reports about its worker.
+// An agent's report about its worker.
 typedef struct {
 	chi_health_note health;
 	double silence; // seconds since the worker's last heartbeat

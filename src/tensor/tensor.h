@@ -166,7 +166,7 @@ static inline choir_device *chi_tensor_memory_device(const choir_tensor *t)
 	return t->buffer ? t->buffer->device : t->frame->device;
 }
 size_t chi_tensor_bytes(const choir_tensor *t);
-// Waits.
+// Waits for queued work.
 choir_status chi_tensor_to_host(const choir_tensor *t, void *to);
 choir_status chi_tensor_from_host(choir_tensor *t, const void *from);
 // While hold is on, and on other threads than the importing one, deleters are left to run's caller

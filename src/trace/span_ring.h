@@ -16,7 +16,7 @@ typedef struct {
 	int32_t last; // of a wait: who came last
 } chi_span;
 
-// A track, a worker, or nobody that is known.
+// A track, a worker, or unknown.
 enum { CHI_LAST_UNKNOWN = INT32_MIN };
 static inline int32_t chi_last_worker(int worker)
 {
@@ -60,7 +60,7 @@ int32_t chi_spans_track(const chi_spans *s);
 void chi_spans_name(chi_spans *s, const char *name);
 bool chi_spans_muted(const chi_spans *s);
 
-// When closed.
+// Only when closed.
 uint64_t chi_spans_lost(const chi_spans *s);
 // In order of beginning. Open spans end at now, in seconds since the start.
 void chi_spans_each(

@@ -60,7 +60,7 @@ choir_values *chi_values_new(choir_strategy *s, const chi_layout *layout);
 // NULL without a failure: not found.
 chi_leaf *chi_values_leaf(choir_values *set, const char *name);
 choir_status chi_values_put(choir_values *set, const char *name, choir_value *v);
-// For the replicas' threads.
+// Afterwards replicas' threads may read the set.
 choir_status chi_values_publish(choir_values *set);
 // NULL: recorded.
 choir_frame *chi_values_replica_frame(choir_values *set, int local_replica);

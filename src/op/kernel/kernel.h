@@ -8,7 +8,7 @@
 const choir_kernel_table *chi_kernel_find(
 		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype);
 
-// NULL: of any name.
+// name NULL: any name.
 const choir_kernel_table *chi_kernel_find_named(choir_device *d, const choir_kernel_call *call,
 		const char *operation, const char *name, choir_dtype dtype);
 

@@ -4,7 +4,7 @@
 #include "choir/nn.h"
 #include "op/op.h"
 
-// What kernels of products fuse, or CHOIR_LINEAR.
+// activation if kernels of products fuse it, else CHOIR_LINEAR.
 choir_activation chi_activation_fused(choir_activation activation);
 choir_status chi_activation_check(choir_activation activation);
 choir_tensor *chi_activation_apply(choir_activation activation, choir_tensor *x);

@@ -490,7 +490,7 @@ void chi_dnn_free(chi_dnn *d)
 	chi_free(d);
 }
 
-// Before the scratchpad.
+// The reordered weights come before the scratchpad.
 static size_t weights_scratch(const chi_dnn *d)
 {
 	return (d->weights_bytes + 63) & ~(size_t) 63;

@@ -200,7 +200,7 @@ static choir_status hand_over(pass *p, account *a)
 	return status;
 }
 
-// y may be one.
+// y may be a source.
 static choir_status hand_over_first(pass *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
@@ -228,7 +228,7 @@ static choir_tensor *in_dtype_of(const account *a, choir_tensor *gradient)
 	return choir_cast(choir_to_dense(gradient), dtype);
 }
 
-// For input k.
+// To input k's account.
 static choir_status add(
 		pass *p, const chi_node *node, size_t k, choir_tensor *gradient, size_t mark)
 {

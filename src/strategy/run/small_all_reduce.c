@@ -363,7 +363,7 @@ static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 	}
 	if (sum != NULL)
 		sum_all(r, sum);
-	// all have read it
+	// all replicas have read it
 	let_go(&own(r)->held[1 - turn_of(r)]);
 	return sum;
 }

@@ -329,7 +329,7 @@ static choir_status csv_seek(choir_dataset *d, int64_t elements)
 	return chi_dataset_read_over(d, mark.elements, elements);
 }
 
-// Options that drop rows.
+// The options that decide which rows are dropped.
 static uint64_t csv_signature(const choir_dataset *d)
 {
 	const chi_csv_schema *s = &((const csv *) d)->schema;

@@ -124,7 +124,7 @@ static void disarm(chi_watch *w)
 		return;
 	while (chi_atomic32_load(&w->idle.word) == 0)
 		(void) chi_gate_wait(&w->idle, 0, false, HUGE_VAL);
-	drain(w->interrupt[0]); // a poll may end without the byte
+	drain(w->interrupt[0]); // the poll may have ended before the byte
 }
 
 void chi_watch_set(chi_watch *w, const int fds[], int n)

@@ -49,5 +49,5 @@ typedef struct {
 	const void *data;
 	size_t bytes;
 } chi_fs_operation;
-// For tests: calls fn (or NULL) for each change. Nothing else may be written meanwhile.
+// For tests: calls fn, unless NULL, for each change. Nothing else may be written meanwhile.
 void chi_fs_record(void (*fn)(const chi_fs_operation *o, void *user), void *user);

@@ -18,5 +18,5 @@ bool chi_gate_spin(const chi_gate *g, uint32_t old);
 void chi_gate_wake(chi_gate *g);
 // For the only waiter: cheaper with thousands of gates.
 void chi_gate_wake_one(chi_gate *g);
-// Stores and wakes. The word has one writer, or one value.
+// Stores and wakes. The word has one writer, or all store the same value.
 void chi_gate_open(chi_gate *g, uint32_t value);

@@ -61,7 +61,7 @@ static void become(const chi_process_options *o, char **environment, long parent
 		(void) sigaction(i, &standard, NULL);
 	sigemptyset(&none);
 	(void) sigprocmask(SIG_SETMASK, &none, NULL);
-	(void) setsid(); // without this terminal
+	(void) setsid(); // detaches from the terminal
 	if (o->dies_with_parent) {
 		(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)

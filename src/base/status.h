@@ -22,7 +22,8 @@ choir_status chi_error_prefix(const char *fmt, ...) CHOIR_PRINTF(1, 2);
 // CHOIR_INVALID.
 choir_status chi_error_null(const char *fmt, ...) CHOIR_PRINTF(1, 2);
 
-// True: foreign code since suspend recorded a failure; otherwise resume restores the earlier one.
+// Tells whether foreign code between suspend and resume recorded a failure; resume restores the
+// earlier one if not.
 typedef struct {
 	choir_status status;
 	char first;

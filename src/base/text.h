@@ -19,7 +19,8 @@ void chi_text_add(chi_text *t, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 void chi_text_add_bytes(chi_text *t, const char *bytes, size_t count);
 // Adds quotes, too; invalid UTF-8 becomes U+FFFD.
 void chi_text_add_json(chi_text *t, const char *text);
-// Escapes control characters, direction marks and invalid UTF-8 as \x1b. Writes up to size bytes.
+// Escapes control characters, direction marks and invalid UTF-8 as \x1b. Writes up to size bytes
+// with the zero.
 const char *chi_text_clean(const char *text, char *out, size_t size);
 
 // Truncates a text beyond size (at least 16), with a hash.

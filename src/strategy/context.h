@@ -27,7 +27,7 @@ typedef struct chi_context {
 #define CHI_WAS_LEFT \
 	"a function that Choir called was left by longjmp, an exception or pthread_exit"
 
-chi_context *chi_context_current(void);
+chi_context *chi_context_current(void); // NULL: the default replica
 void chi_context_push(chi_context *c);
 // Before a function of the program. Returns the entry to pop or leave: c, if the stack is full; c
 // must live until then.

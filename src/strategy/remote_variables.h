@@ -51,7 +51,7 @@ static inline bool chi_remote_pushes(const choir_strategy *s)
 	return s->owner->remote != NULL && s->owner->remote->push != NULL;
 }
 
-// CHOIR_UNSUPPORTED for changes of only this process's copies.
+// CHOIR_UNSUPPORTED for changes of only this process's copies of servers' variables.
 static inline choir_status chi_remote_refuse(const choir_strategy *s, const char *what)
 {
 	if (!chi_remote_pushes(s))

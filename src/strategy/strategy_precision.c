@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-// Of f32's time: more is not worth the lost digits.
+// A larger share of f32's time is not worth the lost digits.
 #define WORTH 0.9
 
 choir_status chi_strategy_check_precision(const choir_strategy_options *o)

@@ -1,5 +1,5 @@
-// Random values are Philox numbers of the seed and the variable's name, for any order and place of
-// creation.
+// Random values are Philox numbers of the seed and the variable's name, whatever the order and
+// place of creation.
 #include "value/initializer.h"
 
 #include "base/alloc.h"

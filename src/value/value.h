@@ -30,7 +30,7 @@ choir_value *chi_value_of_variable(choir_frame *f, choir_variable *v);
 choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tensors[]);
 // A failure is recorded in v's frame, and the next call tries again. v may be NULL.
 choir_status chi_value_materialize(choir_value *v);
-// If v is not per-replica: the component in memory that d shares, else the first.
+// On device d. If v is not per-replica: the component in memory that d shares, else the first.
 choir_tensor *chi_value_for_replica(
 		const choir_value *v, int local_replica, const choir_device *d);
 

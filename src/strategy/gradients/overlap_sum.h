@@ -41,7 +41,7 @@ typedef struct {
 	chi_overlap_sum *sum;
 	size_t n_next;
 	chi_overlap_sum *next;
-	chi_overlap_device *device; // and one for a thread for all
+	chi_overlap_device *device; // and one for a thread that works for all
 	chi_atomic32 waiting;
 	bool with_workers;
 } chi_overlap;

@@ -1,4 +1,4 @@
-// Named tensors, and a run's results. Equal names are stored once.
+// Named tensors, and a run's results. Data that are equal in all replicas are stored once.
 #include "strategy/run/merge_results.h"
 
 #include "base/alloc.h"

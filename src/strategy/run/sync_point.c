@@ -242,7 +242,7 @@ void chi_sync_point_leave(chi_sync_point *point)
 }
 
 // An arriving replica counts its arrival and then checks for returned ones; a returning one does
-// the opposite. With sequential consistency, one sees the other.
+// the opposite. With sequential consistency, at least one sees the other.
 void chi_sync_point_returned(chi_replica *r)
 {
 	chi_run *run = r->run;

@@ -183,7 +183,7 @@ static choir_status check_consistency(choir_cluster *c, const choir_cluster_opti
 			&settings[2], ".lowest_instruction_set", "%d", o->lowest_instruction_set == CHOIR_ON);
 	chi_setting_set(&settings[3], "ONEDNN_MAX_CPU_ISA", "%s", setting("ONEDNN_MAX_CPU_ISA"));
 	char file[CHI_SETTING_VALUE];
-	chi_module_fingerprint(file, sizeof file);
+	chi_dynamic_library_fingerprint(file, sizeof file);
 	chi_setting_set(&settings[4], "libchoir", "%s", file);
 	chi_file_fingerprint("/proc/self/exe", file, sizeof file);
 	chi_setting_set(&settings[5], "program", "%s", o->program != NULL ? o->program : file);

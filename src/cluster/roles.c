@@ -1,5 +1,5 @@
-// The chief and then the workers form the job. An evaluator is the chief of a job of one process.
-// Parameter servers are in no job.
+// The job is the chief, then the workers. An evaluator is the chief of its own job. Parameter
+// servers are in no job.
 #include "cluster/roles.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-// The files or examples that a worker reads, by its policy (choir/input.h).
+// The files or examples of a worker, by its policy (choir/input.h).
 #include "input/input.h"
 
 #include "base/alloc.h"

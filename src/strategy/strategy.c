@@ -107,7 +107,7 @@ choir_status chi_strategy_open_block(choir_strategy *s)
 	return s->run == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// Before what runs and threads use is freed. left: this thread has left a function that s called.
+// Before freeing what runs and threads use. left: this thread has left a function that s called.
 static void close_runs(choir_strategy *s, bool left)
 {
 	if (s->run != NULL && s->fork_generation == chi_fork_generation())

@@ -1,7 +1,7 @@
-// Three traversals find the operations from which y was computed, those that depend on a source,
-// and each gradient's number of contributions. The fourth, from the newest operation on, computes
-// gradients and recomputes segments. A source's gradient is delivered with its last contribution.
-// Only the program decides the order of sums.
+// Three traversals find the operations that produced y, those that depend on a source, and each
+// gradient's number of contributions. The fourth, from the newest operation on, computes gradients
+// and recomputes segments. A source's gradient is delivered with its last contribution. Only the
+// program decides the order of sums.
 #include "op/precision/precision.h"
 #include "op/tape/tape.h"
 #include "trace/trace.h"
@@ -200,7 +200,7 @@ static choir_status hand_over(pass *p, account *a)
 	return status;
 }
 
-// y may be one.
+// y may be a source.
 static choir_status hand_over_first(pass *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
@@ -228,7 +228,7 @@ static choir_tensor *in_dtype_of(const account *a, choir_tensor *gradient)
 	return choir_cast(choir_to_dense(gradient), dtype);
 }
 
-// For input k.
+// To input k's account.
 static choir_status add(
 		pass *p, const chi_node *node, size_t k, choir_tensor *gradient, size_t mark)
 {
@@ -337,8 +337,7 @@ static choir_status go_through(pass *p, const nodes *list)
 	return CHOIR_OK;
 }
 
-// Lets step() drop results that y does not depend on, but no earlier: a nested segment may use
-// them again.
+// Lets step() drop results that y does not depend on. A nested segment may use them until here.
 static void let_all_die(const nodes *list)
 {
 	for (size_t i = 0; i < list->count; i++)

@@ -73,7 +73,7 @@ bool chi_backward_is_recorded(const choir_frame *f)
 	return f->tape && !f->tape->used;
 }
 
-// Only through floats.
+// Gradients flow only through floats.
 static bool can_flow(const chi_op *op, size_t n, choir_tensor *const in[], const choir_tensor *out)
 {
 	bool flows = false;

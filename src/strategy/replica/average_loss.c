@@ -40,7 +40,7 @@ choir_tensor *choir_replica_average_loss(choir_replica *replica, choir_tensor *l
 	choir_tensor *sum = sum_of_losses(replica, losses, "mean");
 	if (sum == NULL)
 		return NULL;
-	// A run without counted arguments makes its own data, equally much in each replica.
+	// A run without counted arguments makes its own data, equally in each replica.
 	const chi_replica *r = chi_replica_of(replica);
 	const int64_t known = r->run->task.args == NULL
 			? CHOIR_UNKNOWN

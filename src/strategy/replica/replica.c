@@ -135,7 +135,7 @@ static choir_tensor *view_of(
 	return t->is_number ? choir_number(f, t->number) : chi_tensor_published(f, t);
 }
 
-// t->mark, its position, is the same in all replicas that do the same.
+// t->mark, its position, is equal in replicas with equal calls.
 void chi_replica_gives(chi_replica *r, const choir_tensor *t)
 {
 	chi_process_group *p = r->run->strategy->process_group;

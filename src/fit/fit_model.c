@@ -262,3 +262,8 @@ int64_t choir_model_epochs(const choir_model *m)
 {
 	return m == NULL ? 0 : m->epochs;
 }
+
+int64_t choir_model_best_epoch(const choir_model *m)
+{
+	return m == NULL ? 0 : m->best_epoch;
+}

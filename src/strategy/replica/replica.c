@@ -267,3 +267,21 @@ choir_status choir_replica_return(choir_replica *replica, const char *name, choi
 	return kept == NULL ? chi_frame_record_error(f)
 						: chi_named_tensors_put(&r->returned, to, name, kept);
 }
+
+int64_t choir_replica_examples(const choir_replica *replica)
+{
+	const chi_replica *r = chi_replica_of(replica);
+	if (r == NULL || r->run->task.args == NULL ||
+			r->run->task.args->examples[r->id] == CHOIR_UNKNOWN)
+		return 0;
+	return r->run->task.args->examples[r->id];
+}
+
+int64_t choir_replica_global_examples(const choir_replica *replica)
+{
+	const chi_replica *r = chi_replica_of(replica);
+	const int64_t all = r == NULL || r->run->task.args == NULL
+			? CHOIR_UNKNOWN
+			: chi_values_global_examples(r->run->task.args);
+	return all == CHOIR_UNKNOWN ? 0 : all;
+}

@@ -259,9 +259,10 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 // which is not args. Results of one name become one leaf (docs/rules.md, section 6). After a
 // failure the set is empty.
 //
-// Returns the failure of the lowest replica_id, except CHOIR_CANCELLED. A failure in a replica's
-// frame is a failure of the replica, even if fn ignores it. After a failure, variables that an
-// update was changing are undefined (variable.h), and s can run again. The run's own failures:
+// Returns the failure of the lowest replica_id, but ignores CHOIR_CANCELLED. A failure in a
+// replica's frame is a failure of the replica, even if fn ignores it. After a failure, variables
+// that an update was changing are undefined (variable.h), and s can run again. The run's own
+// failures:
 // - CHOIR_INVALID: a set belongs to another strategy; a leaf has no value for a replica.
 // - CHOIR_STATE also: the thread is in an update; another run of s is under way; replicas made
 //   different calls or returned different names; an exception or longjmp left a function
@@ -281,7 +282,7 @@ typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *us
 // group is s.
 //
 // If fn fails, the next run of every other worker fails with CHOIR_CANCELLED. Returns the failure
-// of the lowest worker, except CHOIR_CANCELLED. CHOIR_STATE also: workers of s are running
+// of the lowest worker, but ignores CHOIR_CANCELLED. CHOIR_STATE also: workers of s are running
 // already.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 		choir_strategy *s, choir_worker_fn *fn, void *user);

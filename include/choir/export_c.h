@@ -9,8 +9,8 @@ CHOIR_C_BEGIN
 typedef struct {
 	size_t size;
 	const char *name; // prefix of all names in the file, a C identifier; NULL: "model"
-	// The file's first comment; NULL: none. Backslashes, and characters other than printable
-	// ASCII, become '?'.
+	// Text for the file's first comment; NULL: none. Backslashes, and characters other than
+	// printable ASCII, become '?'.
 	const char *about;
 	// The file multiplies an f32 input by scale (0: 1), then standardizes it
 	// (choir_dataset_standardize) unless mean and deviation are NULL.
@@ -19,7 +19,7 @@ typedef struct {
 } choir_export_options;
 // Writes the values of a layer's variables, and its formula for one example in evaluation (no
 // dropout, fixed moving statistics). The file is valid C11 and C++17, allocates no memory, and
-// needs only libm. A comment in it explains the call. Compiled with -ffp-contract=off, it gives
+// needs only libm. Its first comment explains the call. Compiled with -ffp-contract=off, it gives
 // the bits of Choir's plain C kernels.
 //
 // input is the shape of one example, without the dimension n. dtype is f32. If the first layer is

@@ -3,13 +3,13 @@
 //
 // Rules of all headers, unless a comment says otherwise:
 // - For a NULL object, a getter returns 0, NULL, false or "". For an index out of range, it
-//   returns NULL. The object owns its getters' results, which are valid as long as the object.
+//   returns NULL. The object owns its getters' results.
 // - A strategy frees its variables, layers, optimizers, metrics, models and distributed datasets.
 //   The caller owns every other object that a function x_new makes, and frees it with x_free.
 // - Every call that makes an object may fail with CHOIR_NO_MEMORY.
 // - Every call may fail with CHOIR_INVALID: an argument is NULL, unknown or out of range, or has a
-//   shape or kind that the comment does not allow. A call that finds something by its name may
-//   fail with CHOIR_NOT_FOUND.
+//   shape or kind that the comment does not allow. A call that looks for a name may fail with
+//   CHOIR_NOT_FOUND.
 // - After a failure, the tensors that a call returns through pointers are NULL.
 // - Axis -1 is the last axis, -2 the axis before it, and so on.
 // - Choir copies names and options. NULL options mean all defaults. The field size of an options

@@ -6,8 +6,8 @@
 // Ownership: a transform takes ownership of its input dataset, even if it fails, so free only the
 // last dataset of a chain. A transform of NULL returns NULL and keeps the thread's last failure,
 // so check only the last one. A chain has at most 2000 stages.
-// Errors: the call that asks for an element returns failures of reading. Then the pass stays
-// failed until the dataset is rewound.
+// Errors: the call that asks for an element returns failures of reading. The pass stays failed
+// until the dataset is rewound.
 // Threads: one at a time for each chain.
 #pragma once
 
@@ -44,8 +44,8 @@ CHOIR_MUST_CHECK choir_status choir_dataset_moments(
 // choir_dataset_moments. A deviation of 0 counts as 1.
 choir_dataset *choir_dataset_standardize(choir_dataset *d, const char *column, size_t n,
 		const float mean[], const float deviation[]);
-// Replaces NaN in an f32 column by value[i], with i as in choir_dataset_moments; for example by
-// the mean.
+// Replaces NaN in an f32 column by value[i] (for example the mean), with i as in
+// choir_dataset_moments.
 choir_dataset *choir_dataset_fill_nan(
 		choir_dataset *d, const char *column, size_t n, const float value[]);
 // Flattens a column: [28, 28] becomes [784], and a scalar becomes [1].
@@ -61,8 +61,8 @@ typedef struct {
 } choir_augment_options;
 // Crops and mirrors images, [height, width] or [height, width, channels] of any dtype. The crop
 // must fit into the padded image. Crop and mirroring depend only on the seed, the pass and the
-// example's position in d. Place this stage before batch, and after a shuffle, which then needs no
-// buffer if the source has random access.
+// example's position in d. Place this stage before batch and after a shuffle: there the shuffle
+// needs no buffer if the source has random access.
 choir_dataset *choir_dataset_augment_images(
 		choir_dataset *d, const char *column, const choir_augment_options *o);
 
@@ -126,10 +126,10 @@ choir_dataset *choir_dataset_flat_map(
 		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
 
 // Keeps the elements of the first complete pass, and gives them again in later passes. path NULL
-// keeps them in memory. Otherwise the file path keeps them, which appears when the first pass is
-// complete. If the file exists, d's source is not read, so remove the file after a change of the
-// data. CHOIR_INVALID: the file is from a chain of other stages or arguments, or from another
-// worker's share of the data.
+// keeps them in memory. Otherwise a file of this path keeps them, which appears when the first
+// pass is complete. If the file exists, d's source is not read, so remove the file after a change
+// of the data. CHOIR_INVALID: the file is from a chain of other stages or arguments, or from
+// another worker's share of the data.
 choir_dataset *choir_dataset_cache(choir_dataset *d, const char *path);
 
 // Order and batches
@@ -184,8 +184,8 @@ typedef struct {
 // [CHOIR_UNKNOWN, ...] if shorter windows at the end are kept.
 choir_dataset *choir_dataset_window(choir_dataset *d, const choir_window_options *o);
 // Reads ahead on its own thread, from the first read until the dataset is freed. batches is the
-// largest number of elements that wait to be used. CHOIR_STATE: the process forked after d's first
-// read, and this is the child.
+// largest number of elements that wait to be used. CHOIR_STATE: in the child of a fork, d was read
+// before the fork.
 choir_dataset *choir_dataset_prefetch(choir_dataset *d, int batches);
 
 // Getters

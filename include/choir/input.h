@@ -44,8 +44,8 @@ typedef struct choir_input_options {
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
 	// For programs that connect workers themselves: the number of workers, and this worker's
-	// index. Each worker has as many replicas as the strategy, and its data end independently.
-	// Both 0: the strategy's.
+	// index. Each has as many replicas as the strategy, and its data end independently. Both 0:
+	// the strategy's.
 	int workers, worker;
 	// Each replica takes a whole batch of the dataset. With DATA, batch i of a step goes to
 	// replica i of the job. With other policies, a worker's batches go to its replicas in order.
@@ -115,9 +115,10 @@ choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 // the caller frees. Otherwise reuses the memory of the earlier batch.
 //
 // In dimensions that are CHOIR_UNKNOWN in the column, shapes may differ between replicas, but not
-// inside a replica. CHOIR_END after the last batch, and failures to read or to allocate, stay
-// until data is rewound. If a rewind or restore failed on one worker, this call fails on all.
-// Unless the status is CHOIR_OK, *batch is empty. CHOIR_STATE: in a replica.
+// inside a replica. CHOIR_END: after the last batch. After CHOIR_END or a failure to read or to
+// allocate, further calls return the same until data is rewound. If a rewind or restore failed on
+// one worker, this call fails on all. Unless the status is CHOIR_OK, *batch is empty. CHOIR_STATE:
+// in a replica.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 		choir_distributed_dataset *data, choir_values **batch);
 

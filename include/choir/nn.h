@@ -32,11 +32,9 @@ choir_tensor *choir_gelu_tanh(choir_tensor *x);
 // x sigmoid(x), or swish (arXiv:1702.03118).
 choir_tensor *choir_silu(choir_tensor *x);
 choir_tensor *choir_softplus(choir_tensor *x); // log(1 + exp(x)), without overflow
-// x where x is positive, else slope x (Maas, Hannun, Ng 2013). PyTorch's slope is 0.01, Keras'
-// 0.2.
+// max(x, 0) + slope min(x, 0) (Maas, Hannun, Ng 2013). PyTorch's slope is 0.01, Keras' 0.2.
 choir_tensor *choir_leaky_relu(choir_tensor *x, double slope);
-// x where x is positive, else alpha (exp(x) - 1) (arXiv:1511.07289). Keras' and PyTorch's alpha is
-// 1.
+// x where x > 0, else alpha (exp(x) - 1) (arXiv:1511.07289). Keras' and PyTorch's alpha is 1.
 choir_tensor *choir_elu(choir_tensor *x, double alpha);
 // exp(x) divided by the sum of exp(x) along the last axis, without overflow. x is not a scalar.
 choir_tensor *choir_softmax(choir_tensor *x);
@@ -86,7 +84,7 @@ typedef struct {
 // ow, out]:
 //     y[i, r, s, o] = sum over p, q, c of
 //         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
-// x is 0 outside of its rows and columns; top and left are the zeros before it. groups divides the
+// with zeros outside of x, of which top rows and left columns are before it. groups divides the
 // channels of x and y into equal groups. A channel o of group g uses only the channels c of group
 // g. o->bias is not CHOIR_ON.
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
@@ -205,16 +203,15 @@ choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilo
 choir_tensor *choir_group_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		int64_t groups, double epsilon);
 
-// Gives the sum of all participants' (replicas') t, which are f64, in t's frame. All participants
+// Gives the sum of all participants' (replicas') t, which is f64, in t's frame. All participants
 // make these calls in the same order.
 typedef choir_tensor *choir_all_reduce_fn(choir_tensor *t, void *user);
 typedef struct {
 	size_t size;
 	double epsilon; // 0: 1e-3; CHOIR_ZERO: 0
-	// If set, mean, variance and the gradient of x are over the rows of all participants, and
-	// gradients of scale and offset over this participant's rows. The forward pass calls sum once.
-	// The backward pass calls it once if the gradient of x is needed. user must be valid as long
-	// as the tape.
+	// If set, mean, variance and the gradient of x are over all participants' rows, gradients of
+	// scale and offset over this participant's. Called once in the forward pass and, if the
+	// gradient of x is needed, once in the backward pass. user must be valid as long as the tape.
 	choir_all_reduce_fn *sum;
 	void *user;
 	// If not NULL, *mean and *variance become the mean and variance, [c], without a gradient.
@@ -233,8 +230,8 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 // classes] give [n]. labels [n, positions] and logits [n, positions, classes] give [n, positions].
 // CHOIR_INVALID: a label is not a class; some devices report this later.
 choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
-// The same with smoothed labels: each class has probability smoothing / classes, and the label 1 -
-// smoothing more (arXiv:1512.00567). smoothing is 0 to 1.
+// The same with smoothed labels: each class has probability smoothing / classes, and the label's
+// class 1 - smoothing more (arXiv:1512.00567). smoothing is 0 to 1.
 choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 		choir_tensor *labels, choir_tensor *logits, double smoothing);
 

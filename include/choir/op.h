@@ -27,9 +27,9 @@ typedef choir_tensor *choir_unary_op(choir_tensor *x);
 choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, double value);
 
 // Draws independent normal numbers of mean 0 and deviation 1, in f32 or f64, by Philox4x32-10
-// (extend/kernel_table.h). They depend on seed, the strategy's seed, the step (the number of runs
-// that applied gradients), the replica, and the number of earlier draws, also by dropout. Draws
-// are counted from the start of the replica's call, or from choir_frame_new (docs/decisions/0013).
+// (extend/kernel_table.h, docs/decisions/0013). They depend on seed, the strategy's seed, the step
+// (the number of runs that applied gradients), the replica, and the number of earlier draws, also
+// by dropout, in the replica's call or since choir_frame_new.
 choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
 
@@ -43,7 +43,7 @@ choir_tensor *choir_with_count(choir_tensor *t, int64_t count);
 // Operands broadcast as in NumPy: [16, 784] and [784] give [16, 784]. Dtypes: f32, f64, i32, i64,
 // u8; integers wrap around.
 
-// a + b, a - b and a b.
+// a + b, a - b, and a times b.
 choir_tensor *choir_add(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_subtract(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_multiply(choir_tensor *a, choir_tensor *b);
@@ -77,7 +77,7 @@ choir_tensor *choir_logical_not(choir_tensor *x);
 // True for integers, and for numbers that are neither infinite nor NAN.
 choir_tensor *choir_is_finite(choir_tensor *x);
 // Takes the element of a where condition (bool) is true, else that of b. All three broadcast. a
-// and b have one dtype, of any kind. An operand's gradient is 0 where the other was taken.
+// and b have one dtype, which may be any. An operand's gradient is 0 where the other was taken.
 choir_tensor *choir_where(choir_tensor *condition, choir_tensor *a, choir_tensor *b);
 
 // Elementwise, one operand
@@ -157,12 +157,12 @@ choir_tensor *choir_cumsum(choir_tensor *x, int axis, const choir_cumsum_options
 //
 // All dtypes.
 
-// A view in another shape. Choir computes one dimension that is CHOIR_UNKNOWN.
+// A view in another shape. Choir computes a dimension that is CHOIR_UNKNOWN.
 choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape);
-// Converts x to this dtype; gives x itself if it has the dtype. Floating-point results are rounded
-// to nearest, ties to even. Integer results are rounded towards zero and saturate; NAN becomes 0.
-// In bool, all numbers but 0 become 1. An i64 beyond 2^53 is first rounded to f64. A plain number
-// becomes a tensor of the dtype.
+// Converts x to this dtype, or gives x itself if it has the dtype. Floating-point results are
+// rounded to nearest, ties to even. Integer results are rounded towards zero and saturate; NAN
+// becomes 0. In bool, all numbers but 0 become 1. An i64 beyond 2^53 is first rounded to f64. A
+// plain number becomes a tensor of the dtype.
 choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype);
 
 // Elements first to first + count - 1 of an axis. The result is a view if all axes before it have
@@ -237,20 +237,19 @@ typedef struct {
 	choir_shape shape;
 } choir_buffer;
 
-// An operation of the program on host memory. Choir copies tensors from and to devices with their
-// own memory. The functions run on the frame's thread, and may call only choir_fail of Choir.
+// An operation of the program on host memory. If a device has its own memory, Choir copies the
+// tensors. The functions run on the frame's thread, and may call only choir_fail of Choir.
 // CHOIR_END becomes CHOIR_INVALID. Inputs in[] are read-only.
 typedef struct {
 	size_t size;
 	const char *name; // in messages; copied; NULL: "custom"
-	// Sets out->dtype and out->shape, which are at first those of in[0]. NULL: leaves them so.
-	// Data pointers are NULL.
+	// Sets out->dtype and out->shape. NULL: both are those of in[0]. Data pointers are NULL.
 	choir_status (*shape)(size_t n, const choir_buffer in[], choir_buffer *out, void *user);
 	// Writes all of out->data, which is uninitialized. Required.
 	choir_status (*forward)(size_t n, const choir_buffer in[], choir_buffer *out, void *user);
-	// Writes the gradient of in[i] to gradient[i].data, which is at first zeros. A NULL
-	// gradient[i].data: the gradient is not needed. out_gradient is the gradient of out. in and
-	// out are those of forward. If backward is NULL, no gradient flows.
+	// Writes the gradient of in[i] to gradient[i].data, which begins as zeros, unless this pointer
+	// is NULL. out_gradient is the gradient of out. in and out are those of forward. If backward
+	// is NULL, no gradient flows.
 	choir_status (*backward)(size_t n, const choir_buffer in[], const choir_buffer *out,
 			const choir_buffer *out_gradient, choir_buffer gradient[], void *user);
 } choir_custom_op;

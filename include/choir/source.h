@@ -55,9 +55,8 @@ choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *con
 // and may use any filter of the HDF5 library. names are paths in the file ("x", "train/images"). n
 // 0: all datasets of the root group, sorted by name. A missing chunk has the fill value, or 0.
 //
-// The HDF5 library follows links to other files, so read a file that may be malicious in a
-// separate process. The program may call the HDF5 library at the same time only if the library is
-// built thread-safe.
+// The HDF5 library follows links to other files, so read untrusted files in a separate process.
+// The program may call the HDF5 library at the same time only if the library is built thread-safe.
 //
 // CHOIR_UNSUPPORTED: a build or machine without HDF5. CHOIR_CORRUPT also: data are missing in a
 // contiguous dataset; chunks are missing in a dataset that can grow, or in a compressed dataset
@@ -71,7 +70,7 @@ typedef struct {
 	const char *type; // the file's name for it: "<f4", "|S5", "text", "group"
 	int known; // the choir_dtype of its column; CHOIR_NONE: it cannot be a column
 	choir_shape shape; // with axis 0
-	int64_t held; // bytes of it that a dataset keeps in memory; 0: it is read as a stream
+	int64_t held; // bytes that a dataset of it keeps in memory; 0: a stream
 } choir_array_entry;
 choir_array_list *choir_array_list_new(const char *path);
 void choir_array_list_free(choir_array_list *l);
@@ -110,7 +109,8 @@ typedef struct choir_csv_column {
 	// text is a bad record. categories 0: the texts in the files, sorted by their bytes.
 	size_t categories;
 	const char *const *category;
-	// Adds an f32 column: 1 in a row without a value here, else 0. Needs CHOIR_MISSING_NAN.
+	// Adds a number to this f32 or one-hot column: 1 in a row without a value here, else 0. For
+	// CHOIR_MISSING_NAN.
 	bool indicator;
 	bool drop_missing; // drop rows without a value here
 } choir_csv_column;
@@ -137,8 +137,8 @@ typedef struct choir_csv_options {
 	const choir_csv_column *column;
 	// An f32 column of all columns of numbers that the list does not name. NULL: none.
 	const char *other_columns;
-	// other_columns also gets text columns, as one-hot, that have at most this number of different
-	// texts, each of which occurs at least twice on average. 0: no text columns; SIZE_MAX: all.
+	// other_columns also gets, as one-hot, text columns with at most this number of different
+	// texts, if a text occurs at least twice on average. 0: no text columns; SIZE_MAX: all.
 	size_t other_categories;
 	bool other_dates; // other_columns also gets columns of dates
 	// A column in other_columns gets an indicator if a row read to infer the columns lacks its
@@ -165,8 +165,8 @@ typedef struct choir_csv_options {
 // header or of all rows. A number is decimal with a point, or inf or nan. It is rounded correctly,
 // and becomes inf if it is beyond the dtype.
 //
-// To infer columns or texts, this call reads the files. It reads them twice if a column of
-// categories begins with numbers.
+// To infer columns or texts, this call reads the files; twice if a column of categories begins
+// with numbers.
 //
 // CHOIR_CORRUPT also: text that is not UTF-8; a row of more than 64 MiB. Limits: 32 columns of the
 // dataset; 1,048,576 categories.
@@ -192,8 +192,8 @@ const char *choir_csv_dataset_category(const choir_dataset *d, size_t i, size_t 
 // may be a later stage.
 size_t choir_dataset_categories(const choir_dataset *d, const char *column);
 const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i);
-// The number of rows that d's sources left out in this pass (after repeat, in all of its passes so
-// far): rows without a value, and bad records. Threads: any.
+// The rows without a value, and the bad records, that d's sources left out in this pass (after
+// repeat, in all its passes so far). Threads: any.
 int64_t choir_dataset_dropped(const choir_dataset *d);
 int64_t choir_dataset_skipped(const choir_dataset *d);
 
@@ -249,8 +249,8 @@ CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write(
 // CHOIR_UNSUPPORTED: another dtype.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write_example(
 		choir_tfrecord_writer *w, size_t n, const choir_column columns[]);
-// Ends the file, which appears, or replaces an older file, after all data are on the disk.
-// CHOIR_STATE: a call that adds a record after this call.
+// Ends the file, which appears, or replaces an older file, after all data are on the disk. A later
+// record is CHOIR_STATE.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_finish(choir_tfrecord_writer *w);
 void choir_tfrecord_writer_free(choir_tfrecord_writer *w);
 
@@ -291,7 +291,7 @@ typedef struct {
 	size_t size;
 	int64_t height, width; // pixels of an example, at most 16384; 0: 224
 	int channels; // 3: red, green, blue; 1: grey; 0: 3
-	// SKIP: the call below decodes all files, and logs and leaves out those that it cannot decode.
+	// SKIP: the call decodes all files, and logs and leaves out those that it cannot decode.
 	choir_bad_record bad_record;
 	// The classes, in the order of their numbers. CHOIR_INVALID: a directory of another name.
 	// classes 0: each directory is a class, sorted by the bytes of their names.
@@ -303,9 +303,8 @@ typedef struct {
 // Reads the PNG and JPEG images of a directory that has one directory for each class. Columns:
 // "image", u8 [height, width, channels], and "label", i32, the class's number
 // (choir_dataset_category gives its name). If the directory has only images, "image" is the only
-// column. Examples are ordered by class, then by the bytes of their file names. File names end in
-// .png, .jpg or .jpeg; other files, and names that begin with a dot, are ignored. Links are
-// followed.
+// column. Examples are ordered by class, then by the bytes of their file names. Only names that
+// end in .png, .jpg or .jpeg, and begin with no dot, are read. Links are followed.
 //
 // An image is scaled to the smallest size that covers height x width pixels, and then cropped
 // around its centre. Scaling is bilinear, with Pillow's antialiasing filter and arithmetic.
@@ -341,7 +340,7 @@ choir_dataset *choir_text_lines_dataset_new(
 // Gives the i64 numbers start, start + step, ... before stop. step is not 0.
 choir_dataset *choir_range_dataset_new(
 		const char *column, int64_t start, int64_t stop, int64_t step);
-// Gives copies of the example in columns[i].data. examples CHOIR_FOREVER: without end.
+// Repeats the example in columns[i].data, which is copied. examples CHOIR_FOREVER: without end.
 choir_dataset *choir_constant_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[]);
 // Gives examples from memory: columns[i].data has column i of all examples. n is 1 to 32. If copy

@@ -1,7 +1,7 @@
 // How calls fail. An action returns a choir_status. A constructor returns the object, or NULL
-// after a failure. An expression returns a tensor or another object of its frame, or NULL after a
-// failure or for a NULL operand. The frame keeps the first failure, so one check at the end of a
-// formula is enough. An action with a NULL tensor or value returns the thread's last failure, or
+// after a failure. An expression returns a tensor or another object of its frame; it returns NULL
+// after a failure, or for a NULL operand. The frame keeps the first failure, so check once at the
+// end of a formula. With a NULL tensor or value, an action returns the thread's last failure, or
 // CHOIR_INVALID if nothing has failed. Getters and destructors cannot fail; destructors accept
 // NULL.
 //
@@ -54,8 +54,8 @@ typedef enum {
 // "CHOIR_IO", or "unknown status".
 const char *choir_status_name(choir_status status);
 
-// This thread's last failure: one line of at most 511 bytes, "" before any. Valid until the next
-// failure.
+// The text of this thread's last failure: one line of at most 511 bytes, valid until the next
+// failure; "" before the first.
 const char *choir_error(void);
 
 // The status of this thread's last failure, or CHOIR_OK.

@@ -32,9 +32,9 @@ typedef enum {
 typedef struct {
 	size_t size;
 	// choir_cross_batch_reduce_to concatenates values with the same dtype, divisor and destination
-	// into packs. Set at most one field: bytes_per_pack, because a pack takes values until it has
-	// more bytes; or num_packs, the number of packs, which all but the last have one length. If
-	// there are fewer elements than packs, there is one pack. Both 0: each value is a collective.
+	// into packs. Set at most one. bytes_per_pack: a pack takes values until it has more bytes
+	// than this. num_packs: the number of packs, of one length except the last; one pack if there
+	// are fewer elements. Both 0: each value is a collective.
 	int64_t bytes_per_pack, num_packs;
 	// Seconds that a collective waits for the next device; CHOIR_FOREVER: no limit.
 	double timeout;
@@ -42,7 +42,8 @@ typedef struct {
 	choir_slices_result slices;
 } choir_communication_options;
 
-// Into how many shards, at most one for each row, a variable is cut along axis 0 (variable.h).
+// The number of shards, at most one for each row, into which a variable is cut along axis 0
+// (variable.h).
 typedef enum {
 	CHOIR_PARTITION_NONE = 0,
 	CHOIR_PARTITION_FIXED, // .max_shards, which must be set
@@ -62,8 +63,8 @@ typedef struct choir_strategy_options {
 	// CHOIR_DEVICES, else all accelerators, else one CPU device per replica, at most one per
 	// available processor. "remote:HOST:PORT" names all devices of a server (serve.h).
 	const char *devices;
-	// The number of replicas of the job, at most 2^20. 0: one for each named device or
-	// accelerator, or one on CPUs without names; at least one for each of .workers.
+	// The number of replicas of the job, at most 2^20. 0: one for each named device, else one for
+	// each accelerator, else one; at least one for each of .workers.
 	int replicas;
 	// The number of threads that share a device's large operations. It changes no bits. 0: one;
 	// for a pinned device, an equal share of the processors.
@@ -130,7 +131,7 @@ typedef choir_strategy *choir_strategy_constructor(const choir_strategy_options 
 // Mirrored: a variable has the same value on all devices.
 choir_strategy *choir_mirrored_strategy_new(const choir_strategy_options *o);
 
-// One device: one replica, on one device. Default: the first of CHOIR_DEVICES.
+// One device: one replica. Default: the first device of CHOIR_DEVICES.
 choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o);
 
 // Central storage: a mirrored variable has one copy, on the parameter device, which need not run
@@ -152,8 +153,8 @@ choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options
 // a block of consecutive replicas, at least one and by default one for each device, synchronously
 // with the others. Results have the bits of a mirrored strategy with as many replicas.
 //
-// All workers make the same calls in replicas, calls that make variables, and reductions and
-// metric results outside of replicas, in the same order. CHOIR_STATE: these calls or the workers'
+// All workers make these calls in the same order: calls in replicas, calls that make variables
+// and, outside of replicas, reductions and metric results. CHOIR_STATE: the calls or the workers'
 // options differ. If a worker fails, the others fail with CHOIR_CANCELLED and its text, and the
 // cluster cannot be used again.
 choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_options *o);
@@ -168,8 +169,8 @@ choir_strategy *choir_strategy_new(const char *name, const choir_strategy_option
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 
 // Frees s, its threads and all of its objects, unless it is the default strategy. Scopes and runs
-// of s must have ended, except runs that an exception or longjmp left (status.h). If s is the
-// strategy that the calling thread has set, the thread then has none set.
+// of s must have ended, except runs that an exception or longjmp left (status.h). If the calling
+// thread has set s, this ends, too.
 void choir_strategy_free(choir_strategy *s);
 
 // The strategy of a program that makes none: one replica on the first device of CHOIR_DEVICES,
@@ -179,11 +180,11 @@ choir_strategy *choir_default_strategy(void);
 
 // The calling thread's strategy and context
 
-// The strategy of this thread's innermost scope, replica, merge call or update; else the strategy
-// that the thread has set; else the default strategy. NULL: the default strategy cannot be made.
+// The strategy of this thread's innermost scope, replica, merge call or update; else the one that
+// the thread has set; else the default strategy. NULL: it cannot be made.
 choir_strategy *choir_strategy_current(void);
 
-// False if the current strategy is the default strategy.
+// Whether the current strategy is another than the default strategy.
 bool choir_has_strategy(void);
 
 // Whether this thread is in a scope, merge call or update or, outside of all contexts, has set a
@@ -309,7 +310,7 @@ choir_tensor *choir_strategy_reduce(
 		choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes);
 
 // The program's cross-replica context (cross.h) outside of runs, the same object each time; in a
-// merge function, that of the merge call. The program must clear the context's frame
+// merge function, the merge call's. The program must clear the context's frame
 // (choir_frame_clear), but not between choir_cross_set_arg and the run or update.
 choir_cross *choir_strategy_cross(choir_strategy *s);
 

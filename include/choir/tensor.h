@@ -57,7 +57,7 @@ typedef struct choir_tensor choir_tensor;
 // Frames
 
 // Makes a frame for the program on device d (NULL: cpu:0). Its random numbers are those of step 0
-// and replica 0. Errors: as choir_device_find.
+// and replica 0. Fails as choir_device_find.
 choir_frame *choir_frame_new(choir_device *d);
 
 // Frees a frame of choir_frame_new and its tensors. Waits for its device.

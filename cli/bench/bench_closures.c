@@ -45,17 +45,18 @@ static const option options[] = {
 static const command self = {
 	.name = "choir bench closures",
 	.operands = "",
-	.about = "Measures closures of a coordinator's job and prints one JSON object.\n\n"
-			 "null: an empty closure\n"
-			 "mlp128, mlp1024: a step of 784-512-512-10; batch 128 or 1024, SGD 0.01 with\n"
-			 "momentum 0.9\n"
-			 "embed: a step with the mean of 26 of 262144 rows of width 64, dense 256, dense 1;\n"
-			 "batch 512, SGD 0.01\n"
-			 "embed_zipf: the same, but most examples use the same few rows\n\n"
-			 "Each process of the job runs this command. steps_per_s is the median of seven\n"
-			 "rounds of all workers. rss_mb is the memory of the coordinator and of one worker.\n"
-			 "staleness is the mean number of changes on a server between a worker's pull and its\n"
-			 "push.",
+	.about =
+			"Measures closures of a coordinator's job and prints one JSON object.\n\n"
+			"null: an empty closure\n"
+			"mlp128, mlp1024: a step of 784-512-512-10; batch 128 or 1024, SGD 0.01 with\n"
+			"momentum 0.9\n"
+			"embed: a step with the mean of 26 of 262144 rows of width 64, dense 256, dense 1;\n"
+			"batch 512, SGD 0.01\n"
+			"embed_zipf: the same, but most examples use the same few rows\n\n"
+			"Each process of the job runs this command. steps_per_s is the median of seven\n"
+			"rounds of all workers. rss_mb is the memory of the coordinator and of one worker.\n"
+			"staleness is the mean number of changes on a server between a worker's pull and its\n"
+			"push.",
 	.examples = { "choir run -n 4 --servers 1 -- choir bench closures --case mlp128",
 			"choir run -n 3 --servers 1 -- choir bench closures --workers 1 --seconds 10" },
 	.n = sizeof options / sizeof options[0],

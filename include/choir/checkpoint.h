@@ -1,7 +1,7 @@
 // Checkpoints: a strategy's whole state in a directory. With the same program, data and number of
 // replicas, a restored training gives the bits of an uninterrupted training, even on other
 // devices, workers and strategies. With another number of replicas, ON_READ components get shares
-// of the aggregate (weights.h). Calls with a strategy are made in cross-replica context.
+// of the aggregate. The rules of weights.h hold.
 //
 // The directory has steps: folders ("step-1500") with three files. weights.safetensors has the
 // weights. state.safetensors has everything else on which further training depends: optimizers'
@@ -12,9 +12,8 @@
 // Security: a step whose folder or file is a link counts as damaged. The directory itself may be a
 // link.
 //
-// Several workers (cluster.h) all make the same calls in the same order, and get the same results.
-// Only the chief uses the directory. If a worker fails in a save or restore, or the chief's disk
-// takes longer than the cluster's .timeout, the job ends.
+// Several workers (cluster.h) all make the same calls in the same order. If a worker fails in a
+// save or restore, or the chief's disk takes longer than the cluster's .timeout, the job ends.
 //
 // If workers read different parts of the data (docs/rules.md, section 9), a restore with another
 // number of workers or another policy fails with CHOIR_INVALID. A restore does not move datasets

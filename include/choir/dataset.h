@@ -189,8 +189,6 @@ choir_dataset *choir_dataset_window(choir_dataset *d, const choir_window_options
 choir_dataset *choir_dataset_prefetch(choir_dataset *d, int batches);
 
 // Getters
-
-// The number of columns.
 size_t choir_dataset_columns(const choir_dataset *d);
 // The i-th column. Its shape is that of one example, with CHOIR_UNKNOWN in dimensions that vary.
 // Its data is NULL.

@@ -84,7 +84,7 @@ typedef struct {
 // If a callback fails, choir_fit fails with its status; with several workers, the job ends.
 typedef choir_status choir_callback_fn(const choir_fit_event *e, void *user);
 
-// Functions, or NULL, that choir_fit calls. It calls those of an array of callbacks in order.
+// Functions that choir_fit calls, in the order of an array of callbacks. Each may be NULL.
 typedef struct {
 	size_t size;
 	choir_callback_fn *train_begin, *train_end;
@@ -106,7 +106,7 @@ typedef struct {
 	double factor; // below 1; 0: 0.1
 	int64_t patience; // 0: 10
 	double min_delta; // 0: 1e-4; CHOIR_ZERO: 0
-	// After a reduction, as in Keras, cooldown - 1 epochs are not counted.
+	// As in Keras, cooldown - 1 epochs after a reduction are not counted.
 	int64_t cooldown;
 	double min_learning_rate; // 0 or more
 } choir_reduce_on_plateau;
@@ -127,17 +127,17 @@ typedef struct {
 typedef struct {
 	size_t size;
 	int64_t epochs; // of the whole training, including those before a restored checkpoint; 0: 1
-	// Batches in an epoch. The next epoch continues behind them in the data, and at the end from
-	// the start. 0: one pass over the data.
+	// Batches in an epoch. The next epoch continues after them in the data, and starts again at
+	// the end. 0: one pass over the data.
 	int64_t steps_per_epoch;
 	choir_distributed_dataset *validation; // evaluated after an epoch; NULL: none
 	int64_t validation_every; // epochs; 0: 1
 	const choir_callback *callbacks;
 	size_t n_callbacks;
 	const choir_early_stopping *early_stopping; // NULL: none
-	// Saves after each epoch, with "epoch=", "step=" and every log as "NAME=VALUE" in the
-	// metadata, for the manager's .best_metric. Before the first epoch, restores the last save, if
-	// any (.resume). NULL: no saves.
+	// choir_fit saves after each epoch, with "epoch=", "step=" and every log as "NAME=VALUE" in
+	// the metadata, for the manager's .best_metric. It first restores the last save, if any
+	// (.resume). NULL: no saves.
 	choir_checkpoint_manager *checkpoints;
 	int64_t checkpoint_every; // also save after this number of steps; 0: only after epochs
 	choir_toggle resume; // default: on

@@ -73,7 +73,8 @@ choir_layer *choir_group_normalization_new(
 typedef struct {
 	size_t size;
 	double momentum, epsilon; // 0: 0.99 and 1e-3; CHOIR_ZERO: 0
-	choir_toggle over_replicas; // on: of all replicas, with two sync points a step; default: off
+	// On: the statistics are of all replicas, with two sync points a step. Default: off.
+	choir_toggle over_replicas;
 } choir_batch_normalization_options;
 // Applies choir_batch_norm to [.., channels]. While a tape records, it uses the batch's
 // statistics, and moves the moving statistics towards them by the factor 1 - momentum. Otherwise

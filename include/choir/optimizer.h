@@ -74,8 +74,8 @@ typedef struct {
 	// Before this step the factor is step / .warmup. ONE_CYCLE: the step of the highest rate; 0:
 	// 0.3 * .steps - 1. Not with FUNCTION.
 	int64_t warmup;
-	// STEP: steps between drops. EXPONENTIAL: steps in which the rate falls by .factor. Others:
-	// all steps, including the warm-up.
+	// STEP: steps between drops. EXPONENTIAL: steps in which .factor multiplies the rate once.
+	// Others: all steps, including the warm-up.
 	int64_t steps;
 	// STEP, EXPONENTIAL: the factor of each drop; 0: 0.1. COSINE, POLYNOMIAL: the factor at the
 	// end, between 0 and 1. ONE_CYCLE: the factor at step 0; 0: 0.04.

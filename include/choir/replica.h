@@ -113,8 +113,8 @@ choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int rep
 
 // Means over the global batch
 
-// The number of this replica's examples: the number of rows of arguments from choir_values_split
-// or a distributed dataset, else that of the first leaf with rows from choir_values_set_local. 0
+// The number of this replica's examples: the rows of arguments from choir_values_split or a
+// distributed dataset, else the rows of the first leaf with rows from choir_values_set_local. 0
 // also if unknown.
 int64_t choir_replica_examples(const choir_replica *r);
 

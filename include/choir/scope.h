@@ -38,9 +38,9 @@ CHOIR_MUST_CHECK choir_status choir_scope_initializer(
 // (layer.h) computes a layer's penalties.
 CHOIR_MUST_CHECK choir_status choir_scope_regularizer(choir_scope *scope, double l1, double l2);
 
-// Makes a replica's read of an ON_READ variable give the aggregate of all replicas' components, as
-// a sync point (docs/rules.md, section 4). With a parameter server, these are one worker's
-// replicas. choir_variable_component ignores this scope.
+// In a replica, reads of an ON_READ variable give the aggregate of all components, and are sync
+// points (docs/rules.md, section 4). With a parameter server, the components are those of one
+// worker's replicas. choir_variable_component ignores this scope.
 CHOIR_MUST_CHECK choir_status choir_scope_sync_on_read(choir_scope *scope);
 
 // Exits a scope. CHOIR_STATE: scope is not entered; a later scope is still open (scope stays

@@ -74,7 +74,6 @@ typedef struct {
 } choir_array_entry;
 choir_array_list *choir_array_list_new(const char *path);
 void choir_array_list_free(choir_array_list *l);
-// The arrays, in the order of the file.
 size_t choir_array_list_entries(const choir_array_list *l);
 const choir_array_entry *choir_array_list_entry(const choir_array_list *l, size_t i);
 // Writes an npy file (version 1.0) of packed data, whole or not at all. CHOIR_UNSUPPORTED: bf16.

@@ -2,7 +2,7 @@
 // variable has one value for all replicas, and a copy in each separate memory of its strategy's
 // devices. An ON_READ variable has a component for each replica. A replica writes its component
 // without a sync point. A read outside of replicas combines the components by the aggregation.
-// Reads and writes depend on the frame's context (docs/rules.md, sections 3 to 5).
+// docs/rules.md, sections 3 to 5, has the rules of reads and writes.
 //
 // A failed update or write may leave a variable undefined. Reads then fail with CHOIR_STATE until
 // the variable is assigned or restored.
@@ -82,8 +82,8 @@ typedef struct {
 // CHOIR_STATE: name, dtype or shape differ between replicas. Names may differ in numbers that make
 // them unique, such as _12 at the end or before a "/". If a variable of this name, dtype and shape
 // exists, the call returns it, so a step may make its variables in every run. Parameter server
-// workers make variables one at a time, and share those of one name. CHOIR_TIMEOUT: a worker
-// waited too long for its turn.
+// workers make variables one at a time, and share those of a name. CHOIR_TIMEOUT: a worker waited
+// too long for its turn.
 //
 // The replica's frame keeps a failure. A variable colocated with a sharded variable has the same
 // number of rows. CHOIR_STATE also: the thread is in an update; the strategy is from before a
@@ -172,7 +172,7 @@ choir_variable *choir_tensor_variable(const choir_tensor *t);
 
 // Writing. value has v's dtype and shape, or is a plain number. If value is a read or component of
 // v, the write uses its elements from before the write. The context of value's frame decides what
-// is written (docs/rules.md, section 5):
+// is written:
 //
 // - In a replica in a run, a mirrored v is written in a merge call (replica.h) with its
 //   aggregation (CHOIR_INVALID: v has none). If v is ON_READ, the replica's component is written

@@ -1,7 +1,7 @@
 // Weights: the values of a strategy's variables, without slots and metrics, saved by name in one
 // safetensors file. Of an ON_READ variable the aggregate is saved, so a file fits every strategy
 // and number of replicas. All workers make the calls that take a strategy, in cross-replica
-// context, with the same arguments, and get the same results. Only the chief uses files.
+// context, and get the same results. Only the chief uses files.
 // Threads: one at a time, outside of runs.
 #pragma once
 
@@ -34,10 +34,11 @@ typedef void choir_restored_fn(choir_restored what, const char *name, void *user
 // How a file's names become names of variables.
 typedef struct {
 	size_t size;
-	// Renames tensors of the file by lines "TENSOR VARIABLE" (docs/pytorch.md has examples).
-	// TENSOR may have one star, which matches any text; a star in VARIABLE stands for that text.
-	// The first matching line applies. Without one, a tensor keeps its name. VARIABLE "-" skips
-	// the tensor. "#" begins a comment. At most 1000 lines may have a star.
+	// Renames tensors of the file by lines "TENSOR VARIABLE" (docs/pytorch.md has examples). All
+	// workers need the same map. TENSOR may have one star, which matches any text; a star in
+	// VARIABLE stands for that text. The first matching line applies. Without one, a tensor keeps
+	// its name. VARIABLE "-" skips the tensor. "#" begins a comment. At most 1000 lines may have a
+	// star.
 	//
 	// After the names, "axes AXES", or AXES alone, permutes axes as choir_transpose does: "1,0"
 	// for PyTorch's dense kernels, "2,3,1,0" for its convolutions. Before the axes, "reshape
@@ -50,9 +51,8 @@ typedef struct {
 	// kernels, and of a flattened image in front of a dense layer in a choir_sequential. Lines
 	// without axes rename modules: "0.* hidden.*". After a line "keras", names may end in ":0".
 	//
-	// "torch" also puts a GRU's gates into Choir's order, and adds an LSTM's two biases.
-	// "rnn.weight_ih_l1_reverse" belongs to the layer "rnn/l1_reverse", and "_l0" to "rnn/l0" or
-	// "rnn". A line "rnn.*_l1 top.*_l0" renames one layer of a module.
+	// With "torch", tensors of a recurrent layer such as "rnn.weight_ih_l1_reverse" belong to the
+	// layer "rnn/l1_reverse", those of "_l0" to "rnn/l0" or "rnn".
 	const char *map;
 	choir_restored_fn *report; // called at the end, for each name
 	void *user;

@@ -44,11 +44,11 @@ typedef struct choir_cluster_options {
 // and the workers are the job's workers, in this order; an evaluator is a cluster by itself.
 //
 // CHOIR_INVALID: options or environment variables contradict each other; malformed JSON.
-// CHOIR_NOT_FOUND: no such transport; no MPI. CHOIR_UNSUPPORTED: the task ps; MPI's thread level
-// does not let this thread call MPI; lowest_instruction_set is on, but no set is common.
-// CHOIR_STATE: MPI has ended; the workers' builds, programs, settings or instruction sets differ;
-// the instruction set must be lowered, but an operation has already run. CHOIR_TIMEOUT,
-// CHOIR_PEER_LOST: a worker did not join.
+// CHOIR_NOT_FOUND also: no MPI. CHOIR_UNSUPPORTED: the task ps; MPI's thread level does not let
+// this thread call MPI; lowest_instruction_set is on, but no set is common. CHOIR_STATE: MPI has
+// ended; the workers' builds, programs, settings or instruction sets differ; the instruction set
+// must be lowered, but an operation has already run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: a worker did
+// not join.
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
 // Makes a cluster of a communicator's processes, in a program that has initialized MPI: MPI_Comm
@@ -89,10 +89,10 @@ const char *choir_cluster_transport(const choir_cluster *c);
 
 // Waits until all workers have made this call.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
-// Copies bytes bytes at data from worker from to all workers.
+// Copies data, of this number of bytes, from worker from to all workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
-// Copies bytes bytes at own from each worker to all, in the order of workers.
+// Gathers own, of this number of bytes, from each worker into all, in the order of workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 

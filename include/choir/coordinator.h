@@ -18,7 +18,7 @@
 // If a server is lost, the job ends: all calls fail with CHOIR_PEER_LOST, and name the server.
 // CHOIR_UNSUPPORTED: an update function (update.h) or choir_variable_scatter in a closure; a
 // dynamic loss scale; global_clip_norm or CHOIR_NONFINITE_SKIP with several servers.
-// Threads: one for a coordinator. Choir starts one more in each worker and coordinator.
+// Threads: one for a coordinator. Choir starts a thread in each worker and coordinator.
 #pragma once
 
 #include "input.h"
@@ -86,7 +86,7 @@ int choir_closure_worker(const choir_closure *c);
 // 1, plus the number of workers that were lost while they had the closure
 int choir_closure_attempt(const choir_closure *c);
 
-// A function of the table. Set .fn, a closure's, or .dataset.
+// A function of the table: of closures (.fn) or of datasets.
 typedef struct {
 	const char *name;
 	choir_closure_fn *fn;
@@ -109,7 +109,7 @@ typedef struct {
 	// The number of closures that wait on a worker while another runs. 0: 1, or more while
 	// closures take less than half a millisecond; CHOIR_ZERO: none.
 	int window;
-	int attempts; // a closure fails after this number of workers is lost with it; 0: 8
+	int attempts; // a closure fails after this number of lost workers; 0: 8
 } choir_coordinator_options;
 
 // Serves as the task's worker or ps, until the coordinator is freed. options are those of the

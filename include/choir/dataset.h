@@ -31,8 +31,8 @@ choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b);
 // Gives the elements of a, then those of b. Both have the same columns. Both have single examples,
 // or both have batches.
 choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
-// Converts a column to f32 and multiplies it by scale. Columns of u8, bool and f32 are multiplied
-// in f32; columns of i32, i64 and f64 in f64. CHOIR_UNSUPPORTED: another dtype.
+// Converts a column to f32 and multiplies it by scale: u8, bool and f32 in f32; i32, i64 and f64
+// in f64. CHOIR_UNSUPPORTED: another dtype.
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
 // Computes n means and population standard deviations of an f32 column. If n is the number of
 // elements of an example, mean[i] is that of element i. If n is the size of the last axis, mean[i]
@@ -94,8 +94,8 @@ typedef struct {
 	const choir_column *columns;
 	int threads; // threads that call fn, including the reading thread; 0: 1
 } choir_map_options;
-// Applies fn to each element. Results have the order of the elements, for any number of threads.
-// fn may be called for elements that are never read. fn cannot change the size of a batch.
+// Applies fn to each element, and keeps their order. fn may be called for elements that are never
+// read. fn cannot change the size of a batch.
 choir_dataset *choir_dataset_map(
 		choir_dataset *d, const choir_map_options *o, choir_map_fn *fn, void *user);
 // Keeps the elements for which fn returns true.
@@ -146,11 +146,11 @@ choir_dataset *choir_dataset_skip(choir_dataset *d, int64_t elements);
 // workers and this worker's index; without this policy all elements are kept.
 enum { CHOIR_SHARD_HINT = -3 };
 choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t index);
-// Shuffles d, in another order in each pass. buffer is the size of a buffer, in elements. Each
-// element is drawn from the buffer, and the next element of d takes its place. CHOIR_ALL: the
-// buffer holds all elements, so all orders are equally likely. The order depends only on seed,
-// pass and buffer. The buffer needs no memory if d is a source with random access, or such a
-// source behind zip, concatenate, to_float, flatten, take, skip and shard.
+// Shuffles d, in another order in each pass. Each element is drawn from a buffer of this number of
+// elements, and the next element of d takes its place. CHOIR_ALL: the buffer holds all elements,
+// so all orders are equally likely. The order depends only on seed, pass and buffer. The buffer
+// needs no memory if d is a source with random access, perhaps with zip, concatenate, to_float,
+// flatten, take, skip and shard.
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
 // Shuffles d in the same order in each pass.
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);

@@ -130,8 +130,8 @@ choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
 // the number of replicas: a scalar in r's frame, to be added to choir_replica_average_loss. A
 // layer that occurs twice counts twice. CHOIR_STATE: r belongs to another strategy.
 choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
-// Sets the precision of l, and of the layers inside it that have none, before l is applied.
-// DEFAULT: the frame's. CHOIR_INVALID: AUTO.
+// Sets the precision of l, and of the layers inside it that have none. Call this before l is
+// applied. DEFAULT: the frame's. CHOIR_INVALID: AUTO.
 CHOIR_MUST_CHECK choir_status choir_layer_set_precision(choir_layer *l, choir_precision p);
 
 // The variables of the layer and of the layers inside it, in the order of arguments.

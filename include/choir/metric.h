@@ -70,7 +70,8 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 // NULL tensor, returns the failure of the other tensor's frame.
 CHOIR_MUST_CHECK choir_status choir_metric_update(
 		choir_metric *m, choir_tensor *labels_or_values, choir_tensor *scores_or_weights);
-// Adds a batch with weights, which broadcast to the labels. m is no MEAN or confusion matrix.
+// Adds a batch with weights, which broadcast to the labels. m is neither a MEAN nor a confusion
+// matrix.
 CHOIR_MUST_CHECK choir_status choir_metric_update_weighted(
 		choir_metric *m, choir_tensor *labels, choir_tensor *scores, choir_tensor *weights);
 // The result over all replicas and updates since the last reset. Called in cross-replica context.

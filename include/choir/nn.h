@@ -62,8 +62,8 @@ choir_tensor *choir_combine_rows(
 // a window, in pixels. stride is the distance from one window to the next.
 // - padding 0 or more: the number of zeros on each side. There are (h + 2 padding - size) / stride
 //   + 1 windows along h, rounded down.
-// - padding CHOIR_PADDING_SAME: there are h / stride windows along h, rounded up. Half of the
-//   zeros that they need are before the image. An odd zero is after it, as in TensorFlow.
+// - padding CHOIR_PADDING_SAME: there are h / stride windows along h, rounded up. Half of their
+//   zeros are before the image; an odd zero is after it, as in TensorFlow.
 //
 // A window must fit into the padded image. In pools, stride is at least 1, and padding is less
 // than size.
@@ -154,9 +154,8 @@ typedef struct {
 } choir_attention_options;
 // softmax(scale q k^T) v for each example and head (arXiv:1706.03762). A head is width / heads
 // columns; heads divides width. q and the result are [n, t, width], k and v [n, s, width]. If
-// causal is on, t is at most s. The memory for scores grows with s, because Choir computes the
-// scores of 64 queries at a time, and again in the backward pass. With a mask or dropout it grows
-// with t s.
+// causal is on, t is at most s. Choir computes the scores of 64 queries at a time, and again in
+// the backward pass, so memory grows with s; with a mask or dropout it grows with t s.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
 // The same for qkv [n, t, 3 width], whose rows are rows of q, k and v one after another; gives [n,
@@ -198,8 +197,8 @@ choir_tensor *choir_layer_norm(
 // x / sqrt(mean(x^2) + epsilon) scale along the last axis (arXiv:1910.07467).
 choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilon);
 
-// choir_layer_norm's formula with the mean and variance of each group of c / groups channels over
-// all axes but the first (arXiv:1803.08494). x is [n, .., c]; groups divides c.
+// choir_layer_norm's formula for each group of c / groups channels, over all axes but the first
+// (arXiv:1803.08494). x is [n, .., c]; groups divides c.
 choir_tensor *choir_group_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		int64_t groups, double epsilon);
 
@@ -217,8 +216,8 @@ typedef struct {
 	// If not NULL, *mean and *variance become the mean and variance, [c], without a gradient.
 	choir_tensor **mean, **variance;
 } choir_batch_norm_options;
-// choir_layer_norm's formula with the mean and variance of each channel over all rows
-// (arXiv:1502.03167), in f64. Without rows both are 0.
+// choir_layer_norm's formula for each channel, over all rows (arXiv:1502.03167). Mean and variance
+// are f64. Without rows they are 0.
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o);
 

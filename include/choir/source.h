@@ -30,18 +30,18 @@ const char *choir_files_path(const choir_files *f, size_t i);
 void choir_files_free(choir_files *f);
 // Makes the source of one file, or a chain from it.
 typedef choir_dataset *choir_file_fn(const char *path, void *user);
-// Reads all files in order, with the datasets of fn. This call calls fn for the first file; the
-// reading thread calls fn for each further file. Takes ownership of files, also after a failure.
-// All files have the same columns.
+// Reads all files in order, by the datasets of fn. This call calls fn for the first file, the
+// reading thread for further files. Takes ownership of files, also after a failure. All files have
+// the same columns.
 choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, void *user);
 
 // Arrays
 //
 // Axis 0 of an array counts the examples: [60000, 28, 28] gives a column of shape [28, 28]. IDX
-// and npy files may be compressed by gzip. npy, npz and HDF5 files have elements of type f4, f8,
-// f2, i4, i8 or u1 in either byte order, b1, or h5py's bool. i1, i2 and u2 become i32, and u4
-// becomes i64. CHOIR_UNSUPPORTED: another type. Files are read as streams, but small compressed
-// files are unpacked in memory.
+// and npy files may be compressed by gzip. Types in npy, npz and HDF5 files: f4, f8, f2, i4, i8
+// and u1 in either byte order, b1 and h5py's bool; i1, i2 and u2, which become i32; u4, which
+// becomes i64. CHOIR_UNSUPPORTED: another type. Files are streams, but small compressed files are
+// unpacked in memory.
 
 // Reads an IDX file (the format of MNIST): u8, i32, f32 or f64.
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column);
@@ -51,9 +51,9 @@ choir_dataset *choir_npy_dataset_new(const char *path, const char *column);
 // arrays. The arrays have one length. CHOIR_UNSUPPORTED: encryption; another compression; a build
 // without zlib.
 choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *const names[]);
-// Reads n datasets of an HDF5 file as columns. They have one length, are contiguous or chunked,
-// and may use any filter of the HDF5 library. names are paths in the file ("x", "train/images"). n
-// 0: all datasets of the root group, sorted by name. A missing chunk has the fill value, or 0.
+// Reads n datasets of an HDF5 file, of one length, as columns. They are contiguous or chunked,
+// with any filter of the HDF5 library. names are paths in the file ("x", "train/images"). n 0: all
+// datasets of the root group, sorted by name. A missing chunk has the fill value, or 0.
 //
 // The HDF5 library follows links to other files, so read untrusted files in a separate process.
 // The program may call the HDF5 library at the same time only if the library is built thread-safe.
@@ -98,14 +98,14 @@ typedef enum {
 typedef struct choir_csv_column {
 	const char *name; // in the header; without a header "0", "1", ...
 	// The dataset's column; NULL: name. Columns with the same output and dtype become one column,
-	// whose shape is [the number of columns], in the list's order. Then inferred numbers become
-	// f32, and categories have no texts.
+	// [their number], in the list's order. Then inferred numbers become f32, and categories have
+	// no texts.
 	const char *output;
 	choir_csv_kind kind;
 	// For NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1). For DATE: f32 or f64.
 	choir_dtype dtype;
-	// The texts of a CATEGORY or ONE_HOT column, in the order of their numbers. A row with another
-	// text is a bad record. categories 0: the texts in the files, sorted by their bytes.
+	// The texts of a CATEGORY or ONE_HOT column, in the order of their numbers. Another text makes
+	// a bad record. categories 0: the texts in the files, sorted by their bytes.
 	size_t categories;
 	const char *const *category;
 	// Adds a number to this f32 or one-hot column: 1 in a row without a value here, else 0. For
@@ -152,7 +152,7 @@ typedef struct choir_csv_options {
 	// records.
 	int64_t infer_rows;
 	// A CSV dataset of files with the same header, whose columns and texts are used. If it is NULL
-	// or lacks texts of a chosen column, this call reads the files to infer columns and texts.
+	// or lacks texts of a chosen column, this call reads the files to infer them.
 	const choir_dataset *schema;
 	// An additional i64 column with each row's number, from 0, over all rows of all files.
 	const char *row_number;
@@ -192,7 +192,7 @@ const char *choir_csv_dataset_category(const choir_dataset *d, size_t i, size_t 
 size_t choir_dataset_categories(const choir_dataset *d, const char *column);
 const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i);
 // The rows without a value, and the bad records, that d's sources left out in this pass (after
-// repeat, in all its passes so far). Threads: any.
+// repeat: in all passes). Threads: any.
 int64_t choir_dataset_dropped(const choir_dataset *d);
 int64_t choir_dataset_skipped(const choir_dataset *d);
 
@@ -223,8 +223,8 @@ typedef struct {
 	choir_compression compression;
 	// With SKIP, the rest of a file after a wrong length is one bad record.
 	choir_bad_record wrong;
-	// A record holds the bytes of one column, which features[0] describes. n 0: the column is
-	// "record", u8, of the first record's length.
+	// A record is the bytes of one column, features[0]. n 0: the column "record", u8, of the first
+	// record's length.
 	bool raw;
 	// n 0: all features of the first example, sorted by name.
 	size_t n;
@@ -299,11 +299,11 @@ typedef struct {
 	// A dataset of the same directory, whose files and classes are used.
 	const choir_dataset *schema;
 } choir_image_directory_options;
-// Reads the PNG and JPEG images of a directory that has one directory for each class. Columns:
+// Reads the PNG and JPEG images of a directory with one directory for each class. Columns:
 // "image", u8 [height, width, channels], and "label", i32, the class's number
-// (choir_dataset_category gives its name). If the directory has only images, "image" is the only
-// column. Examples are ordered by class, then by the bytes of their file names. Only names that
-// end in .png, .jpg or .jpeg, and begin with no dot, are read. Links are followed.
+// (choir_dataset_category gives its name). Without directories, "image" is the only column.
+// Examples are ordered by class, then by the bytes of their file names. Only names that end in
+// .png, .jpg or .jpeg, and begin with no dot, are read. Links are followed.
 //
 // An image is scaled to the smallest size that covers height x width pixels, and then cropped
 // around its centre. Scaling is bilinear, with Pillow's antialiasing filter and arithmetic.
@@ -347,14 +347,13 @@ choir_dataset *choir_constant_dataset_new(
 choir_dataset *choir_memory_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[], bool copy);
 // Writes one example: column i to out[i]. position counts from 0 in each pass. Returns CHOIR_END
-// after the last example. The reading thread calls it, which is a thread of Choir if
-// choir_dataset_prefetch follows.
+// after the last example. Called on the reading thread, which is Choir's if choir_dataset_prefetch
+// follows.
 typedef choir_status choir_example_fn(int64_t position, void *const out[], void *user);
 choir_dataset *choir_generator_dataset_new(
 		size_t n, const choir_column columns[], choir_example_fn *fn, void *user);
-// Tells the generator that its next call is for this position of this pass. Choir calls it when a
-// pass begins again (position 0), and when it restores a position. CHOIR_END becomes
-// CHOIR_INVALID.
+// Tells the generator that its next call is for this position of this pass: when a pass begins
+// again (position 0), or a position is restored. CHOIR_END becomes CHOIR_INVALID.
 typedef choir_status choir_seek_fn(int64_t pass, int64_t position, void *user);
 // Like choir_generator_dataset_new, but a restore calls seek and does not repeat earlier examples.
 choir_dataset *choir_seekable_generator_dataset_new(size_t n, const choir_column columns[],
@@ -369,9 +368,8 @@ typedef struct {
 	double timeout;
 } choir_queue_options;
 // Makes a dataset and its writing end, which may be freed in any order. Each choir_queue_close
-// ends a pass. The queue does not keep examples after they are read. So a rewind within a pass
-// fails with CHOIR_UNSUPPORTED, and after a restore the program must put in the pass's examples
-// again.
+// ends a pass. Reading removes an example. So a rewind within a pass fails with CHOIR_UNSUPPORTED,
+// and after a restore the program must put in the pass's examples again.
 choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue);
 // Copies all examples into the queue, or none: data[i] has their column i, packed. Waits for space

@@ -5,17 +5,17 @@
 // CHOIR_INVALID if nothing has failed. Getters and destructors cannot fail; destructors accept
 // NULL.
 //
-// Each thread keeps its last failure: a status, and a line that names the object, what was found
-// and what was needed, such as "matmul: [16, 784] times [10, 784] does not fit". Only choir_check
-// and choir_check_new print failures and end the program.
+// Each thread keeps its last failure: a status, and a line with the object, what was found and
+// what was needed, such as "matmul: [16, 784] times [10, 784] does not fit". Only choir_check and
+// choir_check_new print failures and end the program.
 // Threads: any.
 //
 // A function of the program that Choir calls must return. In C++ it must catch exceptions, and
 // return choir_fail(..., e.what()). If a replica, merge or update function does not return:
 // - A C++ exception or longjmp to the program's code, on the thread that called Choir: this thread
 //   can then only free the strategy. Its other calls in cross-replica context fail with
-//   CHOIR_STATE. Replicas on other threads continue until choir_strategy_free returns, so the
-//   objects that they use must live until then.
+//   CHOIR_STATE. Replicas on other threads continue until choir_strategy_free returns, and objects
+//   that they use must live until then.
 // - pthread_exit on the thread that called Choir: the strategy can then only be freed, by any
 //   thread.
 // - pthread_exit on one of Choir's threads: the run fails with CHOIR_STATE, and its text names the
@@ -78,9 +78,9 @@ CHOIR_MUST_CHECK choir_status choir_fail_text(choir_status status, const char *t
 			return try_status_; \
 	} while (0)
 
-// For programs, not for libraries. CHOIR_CHECK takes an action; CHOIR_END counts as a failure.
-// CHOIR_CHECK_NEW takes a constructor. After a failure they print "FILE:LINE: STATUS: TEXT" to
-// stderr and call exit(1).
+// For programs, not for libraries. CHOIR_CHECK takes an action (CHOIR_END is a failure),
+// CHOIR_CHECK_NEW a constructor. After a failure they print "FILE:LINE: STATUS: TEXT" to stderr
+// and call exit(1).
 #define CHOIR_CHECK(expr) choir_check((expr), __FILE__, __LINE__)
 #define CHOIR_CHECK_NEW(object) choir_check_new((object), __FILE__, __LINE__)
 

@@ -78,9 +78,9 @@ typedef struct choir_strategy_options {
 	// limit.
 	double timeout;
 	// The algorithm that sums between devices: "direct" (host memory only), "ring",
-	// "hierarchical_copy", "reduce_to_one_device", or a registered name
-	// (extend/cross_device_ops_table.h). All give the same bits. NULL: the algorithm with the
-	// highest score. With several workers in .cluster it is always "workers".
+	// "hierarchical_copy", "reduce_to_one_device", or a registered name (extend.h). All give the
+	// same bits. NULL: the algorithm with the highest score. With several workers in .cluster it
+	// is always "workers".
 	const char *cross_device_ops;
 	// Central storage, parameter server: the devices of variables. NULL: the device that runs all
 	// replicas, or cpu:0 if several devices do.
@@ -115,9 +115,8 @@ typedef struct choir_strategy_options {
 	choir_precision precision;
 	// The dtype in which f32 gradients are summed and sent: CHOIR_F32 (default), CHOIR_BF16, or
 	// CHOIR_F16, which needs a loss scale (optimizer.h). Each replica's gradient and each node of
-	// the canonical tree are rounded to this dtype (docs/rules.md, section 8). Indexed slices are
-	// rounded, but travel in f32. With one replica nothing is rounded. CHOIR_UNSUPPORTED: a device
-	// cannot add 16-bit numbers.
+	// the canonical tree are rounded to this dtype. Indexed slices are rounded, but travel in f32.
+	// With one replica nothing is rounded. CHOIR_UNSUPPORTED: a device cannot add 16-bit numbers.
 	choir_dtype wire;
 	// In place of .devices: servers (serve.h) as in "cluster" of TF_CONFIG, {"worker":
 	// ["node1:7000", "node2:7000"]}. The strategy uses all of their devices, in this order.
@@ -160,8 +159,7 @@ choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options
 choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_options *o);
 
 // Makes a strategy of a kind: "default" (a new one, like one_device), "one_device", "mirrored",
-// "central_storage", "parameter_server", "multi_worker_mirrored", or a registered kind
-// (extend/strategy_table.h).
+// "central_storage", "parameter_server", "multi_worker_mirrored", or a registered kind (extend.h).
 choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o);
 
 // Makes a strategy of s's kind and options. If these name no devices, it reads CHOIR_DEVICES

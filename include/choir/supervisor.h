@@ -76,7 +76,7 @@ choir_supervisor *choir_supervisor_new(const choir_supervisor_options *o);
 // Runs the job to its end. When the call returns, all processes of the job on this machine have
 // ended. CHOIR_OK: all workers have finished. CHOIR_CANCELLED: choir_supervisor_stop stopped the
 // job. CHOIR_STATE: the same step has failed twice in the same way; this supervisor has run
-// before. CHOIR_PEER_LOST: a worker has failed, and no restart or too few hosts are left.
+// before. CHOIR_PEER_LOST: a worker has failed, and no restart is left; too few hosts are left.
 // CHOIR_INVALID: the hosts may have fewer workers than .min_workers.
 CHOIR_MUST_CHECK choir_status choir_supervisor_run(choir_supervisor *s);
 
@@ -100,7 +100,7 @@ typedef struct choir_agent_options {
 	int worker; // CHOIR_NONE: the rank from the launcher's environment
 	double lost_after; // seconds without the supervisor's messages until the program is killed
 	const char *const *program; // and its arguments, which end in NULL
-	const volatile int *signal; // NULL, or a signal for the program once it is not 0
+	const volatile int *signal; // NULL, or the signal to send to the program; 0: none yet
 } choir_agent_options;
 // Runs a program as its agent, until the supervisor ends the attempt. CHOIR_NOT_FOUND: no
 // supervisor or program. CHOIR_TIMEOUT: the supervisor does not answer. CHOIR_PEER_LOST: the
@@ -109,8 +109,8 @@ CHOIR_MUST_CHECK choir_status choir_agent_run(const choir_agent_options *o);
 
 // Reports the state of a running job of this user on this machine (job NULL: the only one): as
 // lines of kind CHOIR_SUPERVISOR_NOTE or, if json is true, as one JSON object of kind
-// CHOIR_SUPERVISOR_EVENT. CHOIR_NOT_FOUND: no such job. CHOIR_INVALID: job is not a valid name;
-// job is NULL and several jobs run, which the text lists.
+// CHOIR_SUPERVISOR_EVENT. CHOIR_INVALID: job is not a valid name; job is NULL and several jobs
+// run, which the text lists.
 CHOIR_MUST_CHECK choir_status choir_supervisor_show(
 		const char *job, bool json, choir_supervisor_fn *report, void *user);
 

@@ -1,7 +1,7 @@
 // Tensors and the frames that own them. A frame is the memory of one context on one device, for
-// example of one call of a replica. A tensor has one dtype and rank 0 to 8. Its elements are
-// packed and row-major, and never change. A tensor lives until its frame is cleared. All operands
-// of a call are in one frame; choir_copy copies a tensor to another frame.
+// example of one call of a replica. A tensor has one dtype and rank 0 to 8, and lives until its
+// frame is cleared. Its elements are packed and row-major, and never change. All operands of a
+// call are in one frame; choir_copy copies a tensor to another frame.
 //
 // Work may still be queued on the frame's device when a call returns. A call that "waits" returns
 // after the tensor is final, and reports failures of queued work.
@@ -18,9 +18,9 @@ CHOIR_C_BEGIN
 // The largest number of dimensions.
 enum { CHOIR_MAX_RANK = 8 };
 
-// Arithmetic takes f32, f64, f16 and bf16. Many operations also take i32, i64 and u8 (op.h).
-// Arithmetic on f16 and bf16 is done in f32, and each result is rounded to nearest, ties to even.
-// Sums of f16 and bf16 are f32. A bool is one byte, 0 or 1.
+// Arithmetic takes f32, f64, f16 and bf16; many operations also i32, i64 and u8 (op.h). Choir
+// computes f16 and bf16 in f32, and rounds each result to nearest, ties to even. Sums of f16 and
+// bf16 are f32. A bool is one byte, 0 or 1.
 typedef enum {
 	CHOIR_F32 = 0,
 	CHOIR_F64,
@@ -88,8 +88,8 @@ choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Like choir_constant, but without the copy if the device can use host memory. The caller still
-// owns data, and must not change it until f is cleared. A borrowed tensor is copied when it
-// becomes a result or an argument of a merge call.
+// owns data, and must not change it until f is cleared. Results and arguments of merge calls are
+// copied.
 choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Makes a plain number: a scalar that takes the dtype of the first operand that is not a plain
@@ -153,17 +153,17 @@ struct DLManagedTensorVersioned;
 // Makes a tensor in f that shares the memory of managed. Takes ownership of managed, even if the
 // call fails. The elements are copied if the device has its own memory, the strides are not
 // packed, or the alignment is not the dtype's. Choir calls the deleter once: after the copy, or
-// after it frees the last tensor on the memory, which may be at the end of a choir_strategy_run or
-// at a thread's next import. Until then, do not write the elements.
+// after it frees the last tensor on the memory, perhaps at the end of a choir_strategy_run or at a
+// thread's next import. Until then, do not write the elements.
 //
 // CHOIR_UNSUPPORTED: another major version of DLPack; memory outside of the host; a type without a
 // choir_dtype.
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
 // Waits, then exports t's memory, which is read-only. It is valid until the consumer calls the
-// deleter, even after the frame is freed. Any thread may call the deleter. Memory that may change
-// (borrowed, or a variable's) is copied, and the export is marked as a copy. CHOIR_UNSUPPORTED:
-// the host cannot reach the memory.
+// deleter, on any thread and even after the frame is freed. Memory that may change (borrowed, or a
+// variable's) is copied, and the export is marked as a copy. CHOIR_UNSUPPORTED: the host cannot
+// reach the memory.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 
 CHOIR_C_END

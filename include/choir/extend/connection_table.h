@@ -18,7 +18,7 @@
 
 CHOIR_C_BEGIN
 
-// A part of what send sends.
+// Bytes for send.
 typedef struct {
 	const void *data;
 	size_t bytes;

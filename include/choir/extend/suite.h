@@ -51,8 +51,8 @@ typedef struct {
 	const char *operation;
 
 	// A table of cross-device operations, registered or not. The suite compares sums with the
-	// canonical tree's, bit by bit. It also checks calls from several threads, calls of done,
-	// members that differ, time limits and aborts.
+	// canonical tree's, bit by bit, and checks several threads, done, members that differ, time
+	// limits and aborts.
 	const struct choir_cross_device_ops_table *cross_device_ops;
 	// The devices of the group, at most 4. NULL: "cpu:0,cpu:1,cpu:2".
 	const char *members;
@@ -67,7 +67,7 @@ typedef struct {
 	const char *strategy;
 	// The suite sets devices, replicas, seed and timeout. NULL: defaults.
 	const struct choir_strategy_options *strategy_options;
-	// 0: 4.
+	// The largest number of replicas; 0: 4.
 	int max_replicas;
 	// Lists of devices, with NULL at the end. The programs run on each list. NULL: "cpu:0" and
 	// "cpu:0,cpu:1".

@@ -55,7 +55,7 @@ static choir_status unfit(const char *name, size_t kind, data_use use)
 				"data \"%.100s\": this command does not read %s; known: %s", name,
 				kinds[kind].form, known);
 	return choir_fail(CHOIR_NOT_FOUND, "data \"%.100s\": %s; known: %s", name,
-			access(name, F_OK) == 0 ? "the name does not tell the kind"
+			access(name, F_OK) == 0 ? "the name does not show the kind"
 									: "no such file or kind of data",
 			known);
 }

@@ -48,8 +48,8 @@ choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k);
 // The mean, over classes with examples, of the accuracy on a class's examples (balanced accuracy).
 choir_metric *choir_mean_per_class_accuracy_new(const char *name, int64_t classes);
 // The area under the curve of the true positive rate over the false positive rate, by trapezoids.
-// As in Keras, the thresholds (0: 200) are equally spaced from 0 to 1. Scores are probabilities.
-// NAN if all labels are 0, or none is.
+// As in Keras, the thresholds, 2 to 32768 (0: 200), are equally spaced from 0 to 1. Scores are
+// probabilities. NAN if all labels are 0, or none is.
 choir_metric *choir_auc_new(const char *name, int64_t thresholds);
 // Row i, column j counts the examples of class i with the highest score at j.
 choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);

@@ -78,7 +78,8 @@ typedef struct {
 
 	// A table of transports, registered or not. For each check, two workers open the transport,
 	// each on its own thread. The suite checks messages, time limits, an abort, and a worker that
-	// leaves. After 60 s it stops, and does not free the workers' threads and memory.
+	// leaves. If a check takes longer than 60 s, the suite stops, and does not free its threads
+	// and memory.
 	const struct choir_transport_table *transport;
 	// Gives the argument of open for worker 0 or 1; NULL: NULL. Each check is a round, numbered
 	// from 0, whose workers must be able to connect. user is that of choir_suite_run.

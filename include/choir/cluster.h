@@ -57,9 +57,9 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 // MPI_Fint. o sets no transport and no roles.
 //
 // With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may call
-// MPI. With a lower level (MPI_Init, MPI_THREAD_FUNNELED), a worker has one replica, only the
-// thread that initialized MPI may make calls that need other workers (else CHOIR_UNSUPPORTED), and
-// .overlap (strategy.h) has no effect.
+// MPI. With a lower level (MPI_Init, MPI_THREAD_FUNNELED), a worker has one replica, and .overlap
+// (strategy.h) has no effect. Only the thread that initialized MPI may make calls that need other
+// workers (else CHOIR_UNSUPPORTED).
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 

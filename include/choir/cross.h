@@ -53,8 +53,8 @@ choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 // Gives the sum or mean of v over replicas, mirrored on the destination's devices. All tensors
 // need one shape and dtype. A plain number stays plain. Sums follow the canonical tree. If the
 // strategy has these devices, its cross-device operations sum. A large reduction in host memory to
-// a variable with one copy is lazy: its first use computes it, or an elementwise update chunk by
-// chunk, and may fail with CHOIR_NO_MEMORY or CHOIR_TIMEOUT. CHOIR_INVALID: a replica has no
+// a variable with one copy is lazy: its first use computes it (an elementwise update chunk by
+// chunk), and may fail with CHOIR_NO_MEMORY or CHOIR_TIMEOUT. CHOIR_INVALID: a replica has no
 // value.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);

@@ -115,10 +115,10 @@ choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 // the caller frees. Otherwise reuses the memory of the earlier batch.
 //
 // In dimensions that are CHOIR_UNKNOWN in the column, shapes may differ between replicas, but not
-// inside a replica. CHOIR_END: after the last batch. After CHOIR_END or a failure to read or to
-// allocate, further calls return the same until data is rewound. If a rewind or restore failed on
-// one worker, this call fails on all. Unless the status is CHOIR_OK, *batch is empty. CHOIR_STATE:
-// in a replica.
+// inside a replica. CHOIR_END: after the last batch. After CHOIR_END, or a failure to read or to
+// allocate, calls return the same until data is rewound. If a rewind or restore failed on one
+// worker, this call fails on all. Unless the status is CHOIR_OK, *batch is empty. CHOIR_STATE: in
+// a replica.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 		choir_distributed_dataset *data, choir_values **batch);
 

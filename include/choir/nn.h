@@ -155,7 +155,7 @@ typedef struct {
 // softmax(scale q k^T) v for each example and head (arXiv:1706.03762). A head is width / heads
 // columns; heads divides width. q and the result are [n, t, width], k and v [n, s, width]. If
 // causal is on, t is at most s. Choir computes the scores of 64 queries at a time, and again in
-// the backward pass, so memory grows with s; with a mask or dropout it grows with t s.
+// the backward pass, so memory grows with s. With a mask or dropout it grows with t s.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
 // The same for qkv [n, t, 3 width], whose rows are rows of q, k and v one after another; gives [n,

@@ -4,9 +4,9 @@
 //
 // Make an optimizer once, in the strategy's scope. A variable's first update makes its slots
 // ("hidden/kernel/m"), colocated with it.
-// Time: adding a gradient never waits. After all replicas have asked for the update, it runs on
-// the threads of all devices: at the end of the run, in a merge call, or when a replica reads one
-// of its variables. In the default replica outside of runs, it runs at once.
+// Time: adding a gradient never waits. After all replicas have asked for the update, the threads
+// of all devices run it. They run it at the end of the run, in a merge call, or when a replica
+// reads one of its variables. In the default replica outside of runs, it runs at once.
 // Errors: a failed update fails the run. Before the update writes, Choir checks shapes, dtypes,
 // the learning rate, and that all replicas' variables and their order are equal and their
 // gradients finite. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices with their own
@@ -64,8 +64,8 @@ typedef enum {
 	CHOIR_SCHEDULE_EXPONENTIAL, // .factor ^ ((step - .warmup) / .steps), not rounded
 	// .factor + (1 - .factor) (1 - done)^.power, where done goes from 0 at .warmup to 1 at .steps
 	CHOIR_SCHEDULE_POLYNOMIAL,
-	// Half a cosine from .factor at step 0 to 1 at step .warmup, then half a cosine to .factor /
-	// 10^4 at step .steps - 1, then constant (arXiv:1708.07120; PyTorch's OneCycleLR with max_lr)
+	// Half a cosine from .factor at step 0 to 1 at step .warmup; half a cosine to .factor / 10^4
+	// at step .steps - 1; then constant (arXiv:1708.07120; PyTorch's OneCycleLR with max_lr)
 	CHOIR_SCHEDULE_ONE_CYCLE
 } choir_schedule_kind;
 typedef struct {

@@ -3,7 +3,7 @@
 // (0 of 1), in which a sync point returns at once.
 //
 // "In all replicas" marks a sync point (docs/rules.md, section 1): all replicas of the run make
-// these calls in the same order, with the same function, names, dtypes, shapes and options, and
+// these calls in the same order, with the same function, names, dtypes, shapes and options. They
 // wait for each other. CHOIR_STATE: a replica makes another call or has returned. CHOIR_CANCELLED:
 // another replica failed. CHOIR_TIMEOUT: no replica arrives or returns within the strategy's
 // .timeout. If r's frame has failed before, the call returns that failure without waiting.
@@ -114,8 +114,8 @@ choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int rep
 // Means over the global batch
 
 // The number of this replica's examples: the rows of arguments from choir_values_split or a
-// distributed dataset, else the rows of the first leaf with rows from choir_values_set_local. 0
-// also if unknown.
+// distributed dataset, else of the first leaf with rows from choir_values_set_local. 0 also if
+// unknown.
 int64_t choir_replica_examples(const choir_replica *r);
 
 // The number of examples of all replicas together; 0 if any replica's is unknown.

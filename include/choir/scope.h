@@ -1,7 +1,7 @@
 // Scopes. From enter to exit, a scope decides in which strategy, and how, this thread makes
-// variables and objects with variables (layers, optimizers, metrics). Scopes nest. After a failed
-// enter the thread is not in the scope. Outside of all scopes, replicas, merge calls and updates,
-// choir_scope_sync_on_read does nothing, and calls other than choir_scope_enter fail with
+// variables and objects that have variables (layers, optimizers, metrics). Scopes nest. After a
+// failed enter the thread is not in the scope. Outside of all scopes, replicas, merge calls and
+// updates, choir_scope_sync_on_read does nothing, and calls other than choir_scope_enter fail with
 // CHOIR_STATE.
 // Threads: the thread that enters a scope exits it.
 #pragma once

@@ -38,8 +38,8 @@ choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, vo
 // Arrays
 //
 // Axis 0 of an array counts the examples: [60000, 28, 28] gives a column of shape [28, 28]. IDX
-// and npy files may be compressed by gzip. Types in npy, npz and HDF5 files: f4, f8, f2, i4, i8
-// and u1 in either byte order, b1 and h5py's bool; i1, i2 and u2, which become i32; u4, which
+// and npy files may be compressed by gzip. npy, npz and HDF5 files may have the types f4, f8, f2,
+// i4, i8 and u1 in either byte order, b1, and h5py's bool. i1, i2 and u2 become i32, and u4
 // becomes i64. CHOIR_UNSUPPORTED: another type. Files are streams, but small compressed files are
 // unpacked in memory.
 

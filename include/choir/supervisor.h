@@ -40,9 +40,8 @@ typedef struct choir_supervisor_options {
 	int workers; // 0: 1
 	int min_workers; // the smallest number with which the job may start or restart; 0: workers
 	int restarts; // the largest number of restarts
-	// Hosts and, after a colon, the number of workers that a host may have: "a,b:2"; or the path
-	// of a file with one host per line, which is read again before each restart. NULL: this
-	// machine.
+	// Hosts, as in "a,b:2", where b may have 2 workers; or the path of a file with one host per
+	// line. Each restart reads the file again. NULL: this machine.
 	const char *hosts;
 	// The MPI that connects the workers: "openmpi", "mpich" or "none". NULL: "none" for one worker
 	// or with .launcher, else the first MPI whose launcher is installed.
@@ -107,8 +106,8 @@ typedef struct choir_agent_options {
 // supervisor has ended, and the agent has killed the program.
 CHOIR_MUST_CHECK choir_status choir_agent_run(const choir_agent_options *o);
 
-// Reports the state of a running job of this user on this machine (job NULL: the only one): as
-// lines of kind CHOIR_SUPERVISOR_NOTE or, if json is true, as one JSON object of kind
+// Reports the state of a running job of this user on this machine; job NULL: the only one. Lines
+// have the kind CHOIR_SUPERVISOR_NOTE. If json is true, one JSON object has the kind
 // CHOIR_SUPERVISOR_EVENT. CHOIR_INVALID: job is not a valid name; job is NULL and several jobs
 // run, which the text lists.
 CHOIR_MUST_CHECK choir_status choir_supervisor_show(

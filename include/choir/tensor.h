@@ -153,8 +153,8 @@ struct DLManagedTensorVersioned;
 // Makes a tensor in f that shares the memory of managed. Takes ownership of managed, even if the
 // call fails. The elements are copied if the device has its own memory, the strides are not
 // packed, or the alignment is not the dtype's. Choir calls the deleter once: after the copy, or
-// after it frees the last tensor on the memory, perhaps at the end of a choir_strategy_run or at a
-// thread's next import. Until then, do not write the elements.
+// after it frees the last tensor on the memory. This may be at the end of a choir_strategy_run or
+// at a thread's next import. Until then, do not write the elements.
 //
 // CHOIR_UNSUPPORTED: another major version of DLPack; memory outside of the host; a type without a
 // choir_dtype.

@@ -75,8 +75,8 @@ choir_values *choir_closure_args(choir_closure *c);
 CHOIR_MUST_CHECK choir_status choir_closure_return(
 		choir_closure *c, const char *name, choir_tensor *value);
 // The worker's dataset (TensorFlow's create_per_worker_dataset). The function called name makes it
-// when a closure first asks. The worker owns the dataset. A worker that joins again reads from the
-// start.
+// when a closure first asks for it. The worker owns the dataset. A worker that joins again reads
+// from the start.
 choir_distributed_dataset *choir_closure_dataset(choir_closure *c, const char *name);
 // The worker's own values (TensorFlow's per-worker values): the results of the closure function
 // called name, which runs when a closure first asks. The worker owns the set until its job ends.

@@ -5,7 +5,7 @@
 // or until the program clears its frame.
 // Errors: the frame keeps the first failure, which the merge call returns. CHOIR_STATE: a variable
 // belongs to another strategy; the thread is not in the context (no frame keeps this failure).
-// Threads: the merge function's for its context; one at a time for the program's context.
+// Threads: the merge function's thread for its context; one at a time for the program's context.
 #pragma once
 
 #include "strategy.h"

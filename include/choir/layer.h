@@ -92,8 +92,8 @@ choir_layer *choir_embedding_new(const char *name, int64_t rows, int64_t width);
 // Multiplies x [.., width] by an embedding layer's transposed matrix; gives [.., rows] (weight
 // tying: arXiv:1608.05859).
 choir_layer *choir_tied_embedding_new(choir_layer *embedding);
-// Adds row i of "name/embeddings" [places, width], which begin as in choir_embedding_new, to
-// position i of x. x has at most places positions.
+// Adds row i of "name/embeddings" [places, width] to position i of x, which has at most places
+// positions. The embeddings begin as in choir_embedding_new.
 choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
 // Applies the dense layer "name/qkv" with 3 width columns, choir_self_attention, and the dense
 // layer "name/output" with width columns. Both have a bias and no activation. causal: default off.

@@ -157,7 +157,7 @@ choir_tensor *choir_cumsum(choir_tensor *x, int axis, const choir_cumsum_options
 //
 // All dtypes.
 
-// A view in another shape. Choir computes a dimension that is CHOIR_UNKNOWN.
+// A view in another shape. One dimension may be CHOIR_UNKNOWN; Choir computes it.
 choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape);
 // Converts x to this dtype, or gives x itself if it has the dtype. Floating-point results are
 // rounded to nearest, ties to even. Integer results are rounded towards zero and saturate; NAN
@@ -247,9 +247,9 @@ typedef struct {
 	choir_status (*shape)(size_t n, const choir_buffer in[], choir_buffer *out, void *user);
 	// Writes all of out->data, which is uninitialized. Required.
 	choir_status (*forward)(size_t n, const choir_buffer in[], choir_buffer *out, void *user);
-	// Writes the gradient of in[i] to gradient[i].data, which begins as zeros, unless this pointer
-	// is NULL. out_gradient is the gradient of out. in and out are those of forward. If backward
-	// is NULL, no gradient flows.
+	// Writes the gradient of in[i] to gradient[i].data, unless this is NULL. The data begin as
+	// zeros. out_gradient is the gradient of out. in and out are those of forward. If backward is
+	// NULL, no gradient flows.
 	choir_status (*backward)(size_t n, const choir_buffer in[], const choir_buffer *out,
 			const choir_buffer *out_gradient, choir_buffer gradient[], void *user);
 } choir_custom_op;

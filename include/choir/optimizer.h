@@ -12,8 +12,8 @@
 // gradients finite. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices with their own
 // memory, Choir checks that the sums are finite. Otherwise a sum of finite gradients may overflow,
 // which only the next step notices.
-// Threads: the replica's thread for calls in all replicas; the program's thread, or a merge
-// call's, for choir_optimizer_new and choir_optimizer_distributed_apply.
+// Threads: the replica's for calls marked "In all replicas"; the program's or a merge call's for
+// choir_optimizer_new and choir_optimizer_distributed_apply.
 #pragma once
 
 #include "cross.h"
@@ -129,7 +129,7 @@ typedef struct {
 	const choir_schedule *schedule; // copied; NULL: constant
 	double momentum; // MOMENTUM (0: 0.9; CHOIR_ZERO: 0), RMSPROP
 	choir_toggle nesterov; // MOMENTUM: default off
-	// 0: 0.9 and 0.999 (LION: 0.9 and 0.99); CHOIR_ZERO: 0. ADAM, ADAMW, NADAM, LAMB, LION.
+	// ADAM, ADAMW, NADAM, LAMB (0: 0.9 and 0.999), LION (0: 0.9 and 0.99); CHOIR_ZERO: 0.
 	double beta1, beta2;
 	double epsilon; // all but SGD, MOMENTUM, LION; 0: 1e-7; CHOIR_ZERO: 0
 	double weight_decay; // ADAMW (0: 1e-2; CHOIR_ZERO: 0), LION, LAMB

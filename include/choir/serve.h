@@ -36,7 +36,8 @@ typedef struct {
 choir_server *choir_server_new(const choir_server_options *o);
 // The address at which the server listens, with its port.
 const char *choir_server_address(const choir_server *s);
-// Serves programs until choir_server_stop. Then tells the present program, and frees its memory.
+// Serves programs until choir_server_stop. Then tells the present program that it stops, and frees
+// the program's memory.
 CHOIR_MUST_CHECK choir_status choir_server_run(choir_server *s);
 // Makes choir_server_run return. Threads: any; a signal handler may call it.
 void choir_server_stop(choir_server *s);

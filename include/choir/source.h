@@ -30,9 +30,9 @@ const char *choir_files_path(const choir_files *f, size_t i);
 void choir_files_free(choir_files *f);
 // Makes the source of one file, or a chain from it.
 typedef choir_dataset *choir_file_fn(const char *path, void *user);
-// Reads all files in order, by the datasets of fn. This call calls fn for the first file, the
-// reading thread for further files. Takes ownership of files, also after a failure. All files have
-// the same columns.
+// Reads all files in order, with datasets that fn makes. This call calls fn for the first file,
+// the reading thread for further files. Takes ownership of files, also after a failure. All files
+// have the same columns.
 choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, void *user);
 
 // Arrays

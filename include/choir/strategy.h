@@ -149,8 +149,8 @@ choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options 
 choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o);
 
 // Multi-worker mirrored: mirrored over processes of the same program (cluster.h). Each worker runs
-// a block of consecutive replicas, at least one and by default one for each device, synchronously
-// with the others. Results have the bits of a mirrored strategy with as many replicas.
+// a block of consecutive replicas (at least one; default: one for each device), synchronously with
+// the others. Results have the bits of a mirrored strategy with as many replicas.
 //
 // All workers make these calls in the same order: calls in replicas, calls that make variables
 // and, outside of replicas, reductions and metric results. CHOIR_STATE: the calls or the workers'
@@ -182,7 +182,7 @@ choir_strategy *choir_default_strategy(void);
 // the thread has set; else the default strategy. NULL: it cannot be made.
 choir_strategy *choir_strategy_current(void);
 
-// Whether the current strategy is another than the default strategy.
+// False if the current strategy is the default strategy.
 bool choir_has_strategy(void);
 
 // Whether this thread is in a scope, merge call or update or, outside of all contexts, has set a

@@ -18,8 +18,8 @@ CHOIR_C_BEGIN
 // The largest number of dimensions.
 enum { CHOIR_MAX_RANK = 8 };
 
-// Arithmetic takes f32, f64, f16 and bf16; many operations also i32, i64 and u8 (op.h). Choir
-// computes f16 and bf16 in f32, and rounds each result to nearest, ties to even. Sums of f16 and
+// Arithmetic takes f32, f64, f16 and bf16; many operations also i32, i64 and u8 (op.h). f16 and
+// bf16 are computed in f32, and each result is rounded to nearest, ties to even. Sums of f16 and
 // bf16 are f32. A bool is one byte, 0 or 1.
 typedef enum {
 	CHOIR_F32 = 0,
@@ -161,9 +161,9 @@ struct DLManagedTensorVersioned;
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
 // Waits, then exports t's memory, which is read-only. It is valid until the consumer calls the
-// deleter, on any thread and even after the frame is freed. Memory that may change (borrowed, or a
-// variable's) is copied, and the export is marked as a copy. CHOIR_UNSUPPORTED: the host cannot
-// reach the memory.
+// deleter, even after the frame is freed. Any thread may call it. Memory that may change
+// (borrowed, or a variable's) is copied, and the export is marked as a copy. CHOIR_UNSUPPORTED:
+// the host cannot reach the memory.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 
 CHOIR_C_END

@@ -30,7 +30,8 @@ typedef enum {
 
 // Leaves
 
-// Makes a plain value in t's frame; if t is a choir_variable_component, the variable's value.
+// Makes a plain value in t's frame, or gives the variable's value if t is a
+// choir_variable_component.
 choir_value *choir_tensor_as_value(choir_tensor *t);
 
 // Gives v as a value without a frame: the same object each time.

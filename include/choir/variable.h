@@ -122,7 +122,7 @@ CHOIR_MUST_CHECK choir_status choir_variable_describe(
 int choir_variable_shards(const choir_variable *v);
 choir_variable *choir_variable_shard(choir_variable *v, int index);
 
-// The variable that v is a shard of, or NULL.
+// The parent of a shard v, or NULL.
 choir_variable *choir_variable_shard_parent(choir_variable *v);
 
 // The number of copies in this process, or of components if v is ON_READ; 0 if v is cut.

@@ -1,5 +1,5 @@
 // Weights: the values of a strategy's variables, without slots and metrics, saved by name in one
-// safetensors file. Of an ON_READ variable the aggregate is saved, so a file fits every strategy
+// safetensors file. An ON_READ variable is saved as its aggregate, so a file fits every strategy
 // and number of replicas. All workers make the calls that take a strategy, in cross-replica
 // context, and get the same results. Only the chief uses files.
 // Threads: one at a time, outside of runs.
@@ -61,12 +61,12 @@ typedef struct {
 // Restores the variables for which the file has a tensor, and casts between floating-point dtypes.
 // Missing and unexpected names are only reported. CHOIR_CORRUPT: as choir_strategy_restore.
 // CHOIR_UNSUPPORTED: an LSTM with projections. CHOIR_INVALID:
-// - An invalid line of the map. A shape does not fit. Two tensors for one variable. No variable
-//   gets a value.
-// - The elements would be in the wrong order: "axes 1,0" for a dense kernel behind a flattened
-//   image in a choir_sequential; no axes for a kernel of the same shape in both orders, if other
-//   lines have axes.
-// - With "torch": a recurrent layer lacks some of its tensors.
+// - an invalid line of the map; a shape that does not fit; two tensors for one variable; no value
+//   for any variable;
+// - "axes 1,0" for a dense kernel behind a flattened image in a choir_sequential, which would be
+//   in the wrong order;
+// - no axes for a kernel of the same shape in both orders, if other lines have axes;
+// - with "torch", a recurrent layer that lacks some of its tensors.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
 

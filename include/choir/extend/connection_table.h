@@ -39,7 +39,7 @@ typedef struct choir_connection_table {
 	size_t self_size;
 	choir_status (*open)(void *self, const void *argument);
 	void (*close)(void *self); // drops all connections and listeners
-	// Writes to bound the address for connect, with the port that the system chose for port 0.
+	// Writes the address for connect to bound, with the port that the system chose for port 0.
 	// CHOIR_STATE: the address is in use. CHOIR_INVALID: its form is invalid, or it is not safe
 	// without a key.
 	choir_status (*listen)(

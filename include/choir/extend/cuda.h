@@ -27,7 +27,7 @@ typedef struct {
 	unsigned (*fork_generation)(void); // differs in the child of a fork
 } choir_cuda_argument;
 
-// A kernel of the CPU for a call for which libchoir-cuda has no kernel.
+// A kernel of the CPU, for calls without a kernel in libchoir-cuda.
 typedef struct {
 	size_t attribute_bytes; // of the operation's attributes
 	size_t written; // run writes out and this number of inputs, from the first on

@@ -5,7 +5,7 @@
 //
 // Ownership: a transform takes ownership of its input dataset, even if it fails, so free only the
 // last dataset of a chain. A transform of NULL returns NULL and keeps the thread's last failure,
-// so check only the last one. A chain has at most 2000 stages.
+// so check only the chain's last call. A chain has at most 2000 stages.
 // Errors: the call that asks for an element returns failures of reading. The pass stays failed
 // until the dataset is rewound.
 // Threads: one at a time for each chain.

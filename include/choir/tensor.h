@@ -161,7 +161,7 @@ struct DLManagedTensorVersioned;
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
 // Waits, then exports t's memory, which is read-only. It is valid until the consumer calls the
-// deleter, even after the frame is freed. Any thread may call it. Memory that may change
+// deleter, even after the frame is freed. Any thread may call the deleter. Memory that may change
 // (borrowed, or a variable's) is copied, and the export is marked as a copy. CHOIR_UNSUPPORTED:
 // the host cannot reach the memory.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);

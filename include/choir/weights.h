@@ -51,8 +51,8 @@ typedef struct {
 	// kernels, and of a flattened image in front of a dense layer in a choir_sequential. Lines
 	// without axes rename modules: "0.* hidden.*". After a line "keras", names may end in ":0".
 	//
-	// With "torch", tensors of a recurrent layer such as "rnn.weight_ih_l1_reverse" belong to the
-	// layer "rnn/l1_reverse", those of "_l0" to "rnn/l0" or "rnn".
+	// With "torch", a recurrent layer's tensor "rnn.weight_ih_l1_reverse" belongs to the layer
+	// "rnn/l1_reverse", and "_l0" to "rnn/l0" or "rnn".
 	const char *map;
 	choir_restored_fn *report; // called at the end, for each name
 	void *user;

@@ -3,7 +3,7 @@
 //
 // Rules of all headers, unless a comment says otherwise:
 // - For a NULL object, a getter returns 0, NULL, false or "". For an index out of range, it
-//   returns NULL. The object owns its getters' results.
+//   returns NULL. The object owns its getters' results, which live as long as it does.
 // - A strategy frees its variables, layers, optimizers, metrics, models and distributed datasets.
 //   The caller owns every other object that a function x_new makes, and frees it with x_free.
 // - Every call that makes an object may fail with CHOIR_NO_MEMORY.

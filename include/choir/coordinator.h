@@ -158,7 +158,7 @@ CHOIR_MUST_CHECK choir_status choir_coordinator_read_all(
 		choir_coordinator *c, const char *name, int capacity, choir_values *sets[], int *n);
 void choir_remote_value_free(choir_remote_value *v); // free it before its coordinator
 // Over all finished closures, the mean and the largest number of changes that a server made
-// between a worker's pull and its push; 0 before the first.
+// between a worker's last pull and its push; 0 before the first.
 void choir_coordinator_staleness(const choir_coordinator *c, double *mean, int64_t *max);
 int choir_coordinator_workers(const choir_coordinator *c); // at present
 

@@ -48,7 +48,7 @@ choir_dataset *choir_dataset_standardize(choir_dataset *d, const char *column, s
 // choir_dataset_moments.
 choir_dataset *choir_dataset_fill_nan(
 		choir_dataset *d, const char *column, size_t n, const float value[]);
-// Flattens a column: [28, 28] becomes [784], and a scalar becomes [1].
+// Flattens a column: [28, 28] becomes [784], a scalar [1].
 choir_dataset *choir_dataset_flatten(choir_dataset *d, const char *column);
 
 // Random crops and mirroring.
@@ -116,8 +116,8 @@ typedef struct {
 	bool files; // elements are names of files that fn opens, so sharding by file shards the names
 } choir_interleave_options;
 // Calls fn for elements of d, and interleaves the examples of the datasets that fn makes. When a
-// dataset ends, a new one takes its place. The order of a shuffle inside these datasets depends on
-// d's pass.
+// dataset ends, a new one takes its next turn. The order of a shuffle inside these datasets
+// depends on d's pass.
 choir_dataset *choir_dataset_interleave(
 		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
 // Like choir_dataset_interleave, but reads one dataset after another. o sets neither cycle_length

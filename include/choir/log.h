@@ -13,9 +13,9 @@ typedef enum { CHOIR_LOG_WARNING = 1, CHOIR_LOG_INFO, CHOIR_LOG_DEBUG } choir_lo
 // on the same thread.
 typedef void choir_log_fn(choir_log_level level, const char *line, void *user);
 
-// Sets the function for messages of level max and of more severe levels. If fn is NULL (the
-// default), Choir drops all messages. Threads: any. When this call returns, other threads may
-// still be in the previous function.
+// Sets the function for messages of level max and of more severe levels. fn NULL (the default)
+// drops all messages. Threads: any. When this call returns, other threads may still be in the
+// previous function.
 void choir_logger_set(choir_log_level max, choir_log_fn *fn, void *user);
 
 CHOIR_C_END

@@ -8,7 +8,7 @@ CHOIR_C_BEGIN
 
 // Activations
 
-// The function that a layer applies to its result.
+// The function that a layer or convolution applies to its result.
 typedef enum {
 	CHOIR_LINEAR = 0, // none
 	CHOIR_RELU,

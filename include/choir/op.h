@@ -16,7 +16,7 @@
 
 CHOIR_C_BEGIN
 
-// Types for a program's own tables of operations.
+// Types for a program's tables of operations.
 typedef choir_tensor *choir_binary_op(choir_tensor *a, choir_tensor *b);
 typedef choir_tensor *choir_unary_op(choir_tensor *x);
 

@@ -10,8 +10,8 @@
 
 CHOIR_C_BEGIN
 
-// GZIP and ZLIB need a build with zlib (else CHOIR_UNSUPPORTED). Reading may find damage only at
-// the file's end.
+// GZIP and ZLIB need a build with zlib (else CHOIR_UNSUPPORTED). Damage may be found only at the
+// file's end.
 typedef enum {
 	CHOIR_COMPRESSION_AUTO = 0,
 	CHOIR_COMPRESSION_NONE,

@@ -53,7 +53,7 @@ typedef struct choir_supervisor_options {
 	// A command and its arguments, separated by spaces, in place of ssh or the MPI's launcher.
 	// NULL: srun for an MPI in a Slurm job, else mpirun, mpiexec or ssh.
 	const char *launcher;
-	// The address of this machine for agents on other hosts. NULL: its host name.
+	// This machine's address for agents on other hosts. NULL: its host name.
 	const char *address;
 	double lost_after; // seconds without a heartbeat until a worker is lost; 0: 5
 	double start_timeout; // seconds until all workers have started; 0: 60

@@ -101,7 +101,7 @@ choir_tensor *choir_number(choir_frame *f, double value);
 // Waits, then copies t and its count (choir_with_count) into the frame to. No gradient flows.
 choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
-// Looking at tensors. Getters do not wait.
+// Getters, which do not wait
 
 // For NULL, the shape of a scalar.
 const choir_shape *choir_tensor_shape(const choir_tensor *t);

@@ -77,12 +77,12 @@ choir_status choir_update_return(choir_update *u, const char *name, choir_tensor
 // only read the memory at user. An elementwise update does not define an undefined variable.
 //
 // In a chunk, reads of variables (which are copies), arguments of the variable's shape and
-// choir_update_data are vectors of choir_update_elements elements. The function assigns such
-// vectors, or plain numbers, and returns no results.
+// choir_update_data are vectors of choir_update_elements elements; scalars are unchanged. The
+// function assigns such vectors, or plain numbers, and returns no results.
 //
-// Arguments are scalars, which chunks get unchanged, or have the variable's shape. Colocated
-// variables have as many elements as the variable. CHOIR_UNSUPPORTED: a scatter; in chunks also
-// random numbers (pass them as an argument).
+// Arguments are scalars or have the variable's shape. Colocated variables have as many elements as
+// the variable. CHOIR_UNSUPPORTED: a scatter; in chunks also random numbers (pass them as an
+// argument).
 
 // The number of elements of the copy, or of the chunk. 0 for non-slot variables.
 int64_t choir_update_elements(const choir_update *u);

@@ -3,8 +3,8 @@
 // sockets.
 //
 // A connection is a stream in both directions, in order. If a byte is lost, the connection ends,
-// and later calls report this. Both ends prove that they have the job's key before the first byte
-// arrives. A peer without this proof gets no byte.
+// and later calls report this; no other connection sends bytes again. Both ends prove that they
+// have the job's key before the first byte arrives. A peer without this proof gets no byte.
 //
 // Only the slot wait may block. A slot that cannot continue at the moment succeeds with 0 bytes,
 // or with connection 0. After a connection has failed, all calls on it fail until the caller drops

@@ -89,7 +89,7 @@ const char *choir_cluster_transport(const choir_cluster *c);
 
 // Waits until all workers have made this call.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
-// Copies data, of this number of bytes, from worker from to all workers.
+// Broadcasts data, of this number of bytes, from the worker with the number from to all workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
 // Gathers own, of this number of bytes, from each worker into all, in the order of workers.

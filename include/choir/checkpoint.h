@@ -16,8 +16,8 @@
 // save or restore, or the chief's disk takes longer than the cluster's .timeout, the job ends.
 //
 // If workers read different parts of the data (docs/rules.md, section 9), a restore with another
-// number of workers or another policy fails with CHOIR_INVALID. A restore does not move datasets
-// that read a queue or have .checkpoint = CHOIR_OFF (input.h).
+// number of workers or another .auto_shard (input.h) fails with CHOIR_INVALID. A restore does not
+// move datasets that read a queue or have .checkpoint = CHOIR_OFF (input.h).
 // Threads: one at a time, outside of runs.
 #pragma once
 
@@ -54,14 +54,15 @@ choir_checkpoint_manager *choir_checkpoint_manager_new(
 // Waits for writes under way, and frees m. Logs a failure that no call has returned.
 void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 
-// Saves the strategy as a step with the number of updates in its name, then removes steps that
+// Saves the strategy as a step, with the number of updates in its name. Then removes steps that
 // need not be kept. metadata: as in choir_strategy_save. If the program got a batch before the
 // save and did not run it, a restore skips the batch.
 //
 // After a failure the earlier steps are unchanged. Fails as choir_strategy_save. CHOIR_INVALID
 // also: metadata has no number for .best_metric. CHOIR_STATE also: the directory's ".lock" was
-// removed or replaced; then the manager saves nothing more. The next save (which still saves),
-// check or wait returns the failure of an asynchronous write, once.
+// removed or replaced; then the manager saves nothing more. If an asynchronous write fails, the
+// next call of save, check or wait returns this failure, and only that call does. A save that
+// returns it has still saved the new state.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
 		choir_checkpoint_manager *m, const char *metadata);
 
@@ -74,7 +75,7 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_wait(choir_checkpoint_man
 
 // Restores the last complete save, and skips and logs damaged saves. CHOIR_NOT_FOUND: no save is
 // complete. CHOIR_INVALID, and nothing changes: another program made the save. CHOIR_IO: the
-// system refused to read a save, which is not skipped.
+// system refused to read a save. Such a save is not skipped.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
 
 // Restores the step of this number. CHOIR_CORRUPT: it is damaged. Otherwise fails as
@@ -105,7 +106,8 @@ typedef struct {
 choir_checkpoint_list *choir_checkpoint_list_new(const char *directory);
 void choir_checkpoint_list_free(choir_checkpoint_list *l);
 
-// The number of steps, including damaged and half-written ones, in the order of their saves.
+// The number of steps, including damaged and half-written ones. They are in the order of their
+// saves.
 size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l);
 
 // The i-th step's number (or CHOIR_NONE), its folder, and its number of replicas (0: damaged).

@@ -12,10 +12,10 @@
 //   CHOIR_NOT_FOUND.
 // - After a failure, the tensors that a call returns through pointers are NULL.
 // - Axis -1 is the last axis, -2 the axis before it, and so on.
-// - Choir copies names and options. NULL options mean all defaults. Set the field size of an
-//   options struct, with CHOIR_OPTIONS or sizeof (else CHOIR_INVALID).
-// - Choir passes user to the program's function. user must stay valid as long as Choir may call
-//   the function.
+// - Choir copies names and options. NULL options mean all defaults. Set the field .size of an
+//   options struct to the struct's size, with CHOIR_OPTIONS or sizeof (else CHOIR_INVALID).
+// - Choir passes the pointer named user to the program's function. It must stay valid as long as
+//   Choir may call the function.
 // - In comments, ".name" is a field of an options struct. "0: meaning" says what the value 0
 //   means. "CHOIR_STATE: cause" says when a call fails with CHOIR_STATE. "Threads: any" says that
 //   any thread may make the call.

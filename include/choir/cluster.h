@@ -27,8 +27,8 @@ typedef struct choir_cluster_options {
 	const char *cluster_spec, *task_type;
 	int task_index;
 	double start_timeout; // seconds until all workers have joined; 0: 60; CHOIR_FOREVER: no limit
-	// Seconds that a worker waits for another, also for the chief's files. 0: 300; CHOIR_FOREVER:
-	// no limit.
+	// Seconds that a worker waits for another worker, or for the chief to read or write a file. 0:
+	// 300; CHOIR_FOREVER: no limit.
 	double timeout;
 	// Text that must be equal on all workers. NULL: the content of the program's file.
 	const char *program;
@@ -58,15 +58,15 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 //
 // With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may call
 // MPI. With a lower level (MPI_Init, MPI_THREAD_FUNNELED), a worker has one replica, and .overlap
-// (strategy.h) has no effect. Only the thread that initialized MPI may make calls that need other
-// workers (else CHOIR_UNSUPPORTED).
+// (strategy.h) has no effect. Then only the thread that initialized MPI may make calls that need
+// other workers (else CHOIR_UNSUPPORTED).
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
 // Leaves the cluster and frees it. First free everything made with c, and finish what other
-// workers need from this worker. With MPI, waits until the others leave, at most .timeout, but not
-// after a failure. If Choir initialized MPI, Choir finalizes it, and MPI cannot be initialized
-// again.
+// workers need from this worker. With MPI, waits until the others leave, for at most .timeout.
+// After a failure it does not wait. If Choir initialized MPI, Choir finalizes it, and MPI cannot
+// be initialized again.
 void choir_cluster_free(choir_cluster *c);
 
 // Getters
@@ -74,7 +74,7 @@ void choir_cluster_free(choir_cluster *c);
 // This worker's number, from 0, and the number of workers.
 int choir_cluster_worker(const choir_cluster *c);
 int choir_cluster_workers(const choir_cluster *c);
-// Whether this is worker 0 or an evaluator, which saves checkpoints and writes summaries.
+// Whether this process saves checkpoints and writes summaries: it is worker 0 or an evaluator.
 bool choir_cluster_is_chief(const choir_cluster *c);
 // "chief", "worker" (also without roles) or "evaluator", and the index among tasks of this type.
 const char *choir_cluster_task_type(const choir_cluster *c);
@@ -89,10 +89,12 @@ const char *choir_cluster_transport(const choir_cluster *c);
 
 // Waits until all workers have made this call.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
-// Broadcasts data, of this number of bytes, from the worker with the number from to all workers.
+// Broadcasts data, which has this number of bytes. The argument from is the number of the worker
+// that sends.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
-// Gathers own, of this number of bytes, from each worker into all, in the order of workers.
+// Gathers the data of all workers: own has this worker's data, of this number of bytes, and all
+// gets each worker's, in the order of workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 

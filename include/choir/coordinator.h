@@ -6,13 +6,13 @@
 //
 // In each process .build makes the same variables and optimizers, with memory for all variables.
 // The servers keep the values. ON_READ variables stay in each worker. Other variables and shards
-// are numbered together from 0; number i is on server i modulo the number of servers.
+// are numbered together from 0; the one with number i is on server (i mod number of servers).
 //
 // At the start of each run a worker gets the servers' values of the variables that it has read
 // before. It gets other variables when it first reads them. If a variable is only read by rows, as
-// in an embedding, only these rows and their gradients are sent. A closure's gradients, assign,
-// assign_add and assign_sub are applied exactly once, even if the closure runs again after the
-// loss of a worker. Its other effects may happen several times.
+// in an embedding, only these rows and their gradients are sent. A closure's changes of variables
+// (gradients, assign, assign_add, assign_sub) are applied exactly once, even if the closure runs
+// again after the loss of a worker. Its other effects may happen several times.
 //
 // Errors: a process with another key, program or table cannot join; its error says what differs.
 // If a server is lost, the job ends: all calls fail with CHOIR_PEER_LOST, and name the server.
@@ -30,11 +30,12 @@ typedef struct choir_task choir_task; // TensorFlow's ClusterResolver
 // The task of this process in the job.
 typedef struct {
 	size_t size;
-	// "coordinator", "worker" or "ps". NULL: this field and the next, up to .servers, come from
-	// the environment. In a TF_CONFIG with ps tasks, the chief is the coordinator. With
+	// "coordinator", "worker" or "ps". NULL: the fields from .type to .servers come from the
+	// environment. In a TF_CONFIG with ps tasks, the chief is the coordinator. With
 	// CHOIR_TASK="SERVERS@ADDRESS", process 0 is the coordinator, the next SERVERS processes are
 	// servers, and the others are workers. A process's number is CHOIR_WORKER, or comes from the
-	// launcher. CHOIR_HOST is a server's address for the others (default: its host name).
+	// launcher. CHOIR_HOST is the address at which other processes reach a server (default: its
+	// host name).
 	const char *type;
 	int index; // of this ps, from 0
 	// Where the coordinator listens: "unix:/run/job/socket", "127.0.0.1:7000" or "host:7000".
@@ -86,7 +87,7 @@ int choir_closure_worker(const choir_closure *c);
 // 1, plus the number of workers that were lost while they had the closure
 int choir_closure_attempt(const choir_closure *c);
 
-// A function of the table: of closures (.fn) or of datasets.
+// A function of the table: .fn for closures, or .dataset for choir_closure_dataset.
 typedef struct {
 	const char *name;
 	choir_closure_fn *fn;
@@ -135,10 +136,10 @@ choir_coordinator *choir_coordinator_new(
 // values that were fetched last.
 void choir_coordinator_free(choir_coordinator *c);
 
-// Schedules a call of a function on any worker. Blocks only while the queue is full. args are
-// plain tensors, which are copied, or NULL. Sets *value, unless value is NULL, to a handle of the
-// result. If an earlier closure has failed, returns that failure, once; this closure and all
-// waiting closures then fail with CHOIR_CANCELLED.
+// Schedules a call of a function on any worker. Blocks only while the queue is full. args has
+// plain tensors, which are copied; NULL: none. Sets *value, unless value is NULL, to a handle of
+// the result. If an earlier closure has failed, returns that failure, which no later call returns.
+// This closure and all waiting closures then fail with CHOIR_CANCELLED.
 CHOIR_MUST_CHECK choir_status choir_coordinator_schedule(
 		choir_coordinator *c, const char *name, choir_values *args, choir_remote_value **value);
 // Waits until all closures have ended. Returns a closure's failure as choir_coordinator_schedule
@@ -150,15 +151,16 @@ CHOIR_MUST_CHECK choir_status choir_coordinator_done(choir_coordinator *c, bool 
 // is lost. CHOIR_CANCELLED: another closure failed first; schedule this one again.
 CHOIR_MUST_CHECK choir_status choir_coordinator_fetch(
 		choir_coordinator *c, choir_remote_value *value, choir_values **result);
-// Calls a function once on each present worker, waits, and sets sets[0] to sets[*n - 1] to the
-// results, ordered by worker (TensorFlow's read_all of per-worker variables). The caller frees the
-// sets. A worker that is lost meanwhile has no set. Only this call returns a failure of the
-// function. CHOIR_INVALID: there are more than capacity workers.
+// Calls a function once on each present worker, and waits (TensorFlow's read_all of per-worker
+// variables). The array sets gets *n results, in the order of workers. The caller frees the sets.
+// A worker that is lost meanwhile has no set. Only this call returns a failure of the function.
+// CHOIR_INVALID: there are more than capacity workers.
 CHOIR_MUST_CHECK choir_status choir_coordinator_read_all(
 		choir_coordinator *c, const char *name, int capacity, choir_values *sets[], int *n);
 void choir_remote_value_free(choir_remote_value *v); // free it before its coordinator
-// Over all finished closures, the mean and the largest number of changes that a server made
-// between a worker's last pull and its push; 0 before the first.
+// The staleness of a closure is the number of changes that a server made after the worker last got
+// values and before it sent gradients. Sets *mean and *max over all finished closures; 0 before
+// the first.
 void choir_coordinator_staleness(const choir_coordinator *c, double *mean, int64_t *max);
 int choir_coordinator_workers(const choir_coordinator *c); // at present
 

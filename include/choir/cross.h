@@ -23,8 +23,9 @@ choir_strategy *choir_cross_strategy(const choir_cross *x);
 // Gives the replicas' arguments of this name, merged to one value (docs/rules.md, section 6).
 choir_value *choir_cross_arg(choir_cross *x, const char *name);
 
-// Sets or replaces the merge call's result of this name, for choir_replica_result. With v NULL,
-// returns the frame's failure if it has failed.
+// Sets or replaces the merge call's result of this name, for choir_replica_result. If v is NULL,
+// returns the failure of x's frame; if the frame has not failed, the thread's last failure or
+// CHOIR_INVALID.
 choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v);
 
 // Arguments and results of this context's runs and updates
@@ -41,21 +42,22 @@ choir_value *choir_cross_result(choir_cross *x, const char *name);
 // choir_cross_result. fn may have sync points.
 CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *fn, void *user);
 
-// Reductions and copies. The argument to gives the destination: the devices of a variable's copies
-// (the variable is not written) or of a value's tensors. So the reduction of a value to itself is
-// an all-reduce. The rules of choir_strategy_reduce hold for op, counts, dtypes, and values that
-// are the same for all replicas.
+// Reductions and copies. The destination is the argument named to. If it is a variable, it stands
+// for the devices of the copies, and the variable is not written. If it is another value, it
+// stands for the devices of its tensors, so the reduction of a value to itself is an all-reduce.
+// The rules of choir_strategy_reduce hold for op, counts, dtypes, and values that are the same for
+// all replicas.
 
-// Makes a destination of up to 64 different devices, "cpu:0,cpu:1", of any strategy. NULL: all
-// devices that run replicas.
+// Makes a destination of up to 64 different devices, such as "cpu:0,cpu:1". They need not belong
+// to the strategy. NULL: all devices that run replicas.
 choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
 // Gives the sum or mean of v over replicas, mirrored on the destination's devices. All tensors
-// need one shape and dtype. A plain number stays plain. Sums follow the canonical tree. If the
-// strategy has these devices, its cross-device operations sum. A large reduction in host memory to
-// a variable with one copy is lazy: its first use computes it (an elementwise update chunk by
-// chunk), and may fail with CHOIR_NO_MEMORY or CHOIR_TIMEOUT. CHOIR_INVALID: a replica has no
-// value.
+// need one shape and dtype. If v is a plain number, so is the result. Sums follow the canonical
+// tree. If the strategy has all of these devices, its cross-device operations compute dense sums.
+// A large reduction in host memory is lazy if the destination is a variable with one copy: the
+// first use of the result computes it, and may fail with CHOIR_NO_MEMORY or CHOIR_TIMEOUT. An
+// elementwise update computes it chunk by chunk. CHOIR_INVALID: a replica has no value.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 
@@ -67,20 +69,21 @@ typedef struct {
 
 // Makes n reductions of any dtypes, shapes and destinations, with the results of
 // choir_cross_reduce_to. o says how values travel (strategy.h); NULL: as the strategy's options
-// say. Checks all items first. Items in packs are not lazy. After a failure all results are NULL.
+// say. Checks all items first. With packs (strategy.h), no reduction is lazy. After a failure all
+// results are NULL.
 CHOIR_MUST_CHECK choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_reduce_op op,
 		size_t n, choir_reduction items[], const choir_communication_options *o);
 
-// Copies v (plain, mirrored or a variable) to the destination's devices. The result is mirrored; a
-// plain number stays plain.
+// Copies v (plain, mirrored or a variable) to the destination's devices. The result is mirrored,
+// or a plain number if v is one.
 choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_value *to);
 
 // Computes a tensor in t's frame from t, a variable's value.
 typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 
-// Gets v's value on any device d from the copy on d, else from the first copy. If fn is not NULL,
-// the call applies fn on that copy's device, and copies its result to d. An ON_READ variable is
-// aggregated in x's frame.
+// Gets v's value on d, which may be any device, from the copy on d, else from the first copy. If
+// fn is not NULL, the call applies fn on that copy's device, and copies its result to d. An
+// ON_READ variable is aggregated in x's frame.
 //
 // The result is in a frame on d (x's frame if d shares its memory), and lives as long as the
 // contents of x's frame. It may be a read of v, which is stale after v changes.

@@ -31,8 +31,8 @@ choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b);
 // Gives the elements of a, then those of b. Both have the same columns. Both have single examples,
 // or both have batches.
 choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
-// Converts a column to f32 and multiplies it by scale: u8, bool and f32 in f32; i32, i64 and f64
-// in f64. CHOIR_UNSUPPORTED: another dtype.
+// Converts a column to f32 and multiplies it by scale. The product is computed in f32 for u8, bool
+// and f32, and in f64 for i32, i64 and f64. CHOIR_UNSUPPORTED: another dtype.
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
 // Computes n means and population standard deviations of an f32 column. If n is the number of
 // elements of an example, mean[i] is that of element i. If n is the size of the last axis, mean[i]
@@ -113,7 +113,7 @@ typedef struct {
 	int64_t cycle_length; // datasets that are read in turn; 0: 1
 	int64_t block_length; // examples in a turn; 0: 1
 	bool read_ahead; // each open dataset reads ahead, on its own thread
-	bool files; // elements are names of files that fn opens, so sharding by file shards the names
+	bool files; // elements are names of files that fn opens; CHOIR_AUTO_SHARD_FILE divides them
 } choir_interleave_options;
 // Calls fn for elements of d, and interleaves the examples of the datasets that fn makes. When a
 // dataset ends, a new one takes its next turn. The order of a shuffle inside these datasets
@@ -126,7 +126,7 @@ choir_dataset *choir_dataset_flat_map(
 		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
 
 // Keeps the elements of the first complete pass, and gives them again in later passes. path NULL
-// keeps them in memory. Otherwise a file of this path keeps them, which appears when the first
+// keeps them in memory. Otherwise a file of this path keeps them. The file appears when the first
 // pass is complete. If the file exists, d's source is not read, so remove the file after a change
 // of the data. CHOIR_INVALID: the file is from a chain of other stages or arguments, or from
 // another worker's share of the data.
@@ -142,21 +142,21 @@ choir_dataset *choir_dataset_take(choir_dataset *d, int64_t elements);
 choir_dataset *choir_dataset_skip(choir_dataset *d, int64_t elements);
 // Keeps elements index, index + count, index + 2 count, ... CHOIR_INVALID: d has fewer than count
 // elements, but is not empty. If the number of elements is unknown, the first read fails instead.
-// If count and index are CHOIR_SHARD_HINT, the policy HINT (input.h) sets them to the number of
-// workers and this worker's index; without this policy all elements are kept.
+// If count and index are CHOIR_SHARD_HINT, the policy CHOIR_AUTO_SHARD_HINT (input.h) sets them to
+// the number of workers and this worker's index; without this policy all elements are kept.
 enum { CHOIR_SHARD_HINT = -3 };
 choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t index);
 // Shuffles d, in another order in each pass. Each element is drawn from a buffer of this number of
 // elements, and the next element of d takes its place. CHOIR_ALL: the buffer holds all elements,
 // so all orders are equally likely. The order depends only on seed, pass and buffer. The buffer
-// needs no memory if d is a source with random access, perhaps with zip, concatenate, to_float,
-// flatten, take, skip and shard.
+// needs no memory if d is a source with random access. The stages zip, concatenate, to_float,
+// flatten, take, skip and shard may be in between.
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
 // Shuffles d in the same order in each pass.
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);
-// Makes one pass of times passes over d; CHOIR_FOREVER: an endless pass.
+// Repeats d: a pass of the result is this number of passes over d. CHOIR_FOREVER: an endless pass.
 choir_dataset *choir_dataset_repeat(choir_dataset *d, int64_t times);
-// Makes batches of size examples of one shape. The last batch may be smaller;
+// Makes batches of this number of examples, which have one shape. The last batch may be smaller;
 // choir_dataset_batch_drop_remainder leaves such a batch out.
 choir_dataset *choir_dataset_batch(choir_dataset *d, int64_t size);
 choir_dataset *choir_dataset_batch_drop_remainder(choir_dataset *d, int64_t size);
@@ -168,7 +168,7 @@ typedef struct {
 	const double *padding_values; // for each column; NULL: zeros
 	bool drop_remainder;
 } choir_padded_batch_options;
-// Makes batches of size examples, padded to one shape.
+// Makes batches of this number of examples, padded to one shape.
 choir_dataset *choir_dataset_padded_batch(
 		choir_dataset *d, int64_t size, const choir_padded_batch_options *o);
 // Splits batches into examples.
@@ -195,7 +195,7 @@ size_t choir_dataset_columns(const choir_dataset *d);
 const choir_column *choir_dataset_column(const choir_dataset *d, size_t i);
 // The size of the largest batch; 0: elements are single examples.
 int64_t choir_dataset_batch_size(const choir_dataset *d);
-// The number of elements in a pass. UNKNOWN: only reading shows it.
+// The number of elements in a pass. UNKNOWN: only reading to the end shows the number.
 enum { CHOIR_UNKNOWN_CARDINALITY = -1, CHOIR_INFINITE_CARDINALITY = -2 };
 int64_t choir_dataset_cardinality(const choir_dataset *d);
 

@@ -106,8 +106,7 @@ typedef struct {
 choir_checkpoint_list *choir_checkpoint_list_new(const char *directory);
 void choir_checkpoint_list_free(choir_checkpoint_list *l);
 
-// The number of steps, including damaged and half-written ones. They are in the order of their
-// saves.
+// The number of steps, including damaged and half-written ones. They are ordered by save.
 size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l);
 
 // The i-th step's number (or CHOIR_NONE), its folder, and its number of replicas (0: damaged).

@@ -27,8 +27,8 @@ typedef struct choir_cluster_options {
 	const char *cluster_spec, *task_type;
 	int task_index;
 	double start_timeout; // seconds until all workers have joined; 0: 60; CHOIR_FOREVER: no limit
-	// Seconds that a worker waits for another worker, or for the chief to read or write a file. 0:
-	// 300; CHOIR_FOREVER: no limit.
+	// Seconds that a worker waits for another worker or for the chief's files. 0: 300;
+	// CHOIR_FOREVER: no limit.
 	double timeout;
 	// Text that must be equal on all workers. NULL: the content of the program's file.
 	const char *program;
@@ -74,7 +74,7 @@ void choir_cluster_free(choir_cluster *c);
 // This worker's number, from 0, and the number of workers.
 int choir_cluster_worker(const choir_cluster *c);
 int choir_cluster_workers(const choir_cluster *c);
-// Whether this process saves checkpoints and writes summaries: it is worker 0 or an evaluator.
+// True for worker 0 and for an evaluator, which save checkpoints and write summaries.
 bool choir_cluster_is_chief(const choir_cluster *c);
 // "chief", "worker" (also without roles) or "evaluator", and the index among tasks of this type.
 const char *choir_cluster_task_type(const choir_cluster *c);
@@ -93,8 +93,8 @@ CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
 // that sends.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
-// Gathers the data of all workers: own has this worker's data, of this number of bytes, and all
-// gets each worker's, in the order of workers.
+// own is this worker's data, of this number of bytes. all gets every worker's data, in the order
+// of workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 

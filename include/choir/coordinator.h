@@ -158,7 +158,7 @@ CHOIR_MUST_CHECK choir_status choir_coordinator_fetch(
 CHOIR_MUST_CHECK choir_status choir_coordinator_read_all(
 		choir_coordinator *c, const char *name, int capacity, choir_values *sets[], int *n);
 void choir_remote_value_free(choir_remote_value *v); // free it before its coordinator
-// The staleness of a closure is the number of changes that a server made after the worker last got
+// A closure's staleness is the number of changes that a server made after the worker last got
 // values and before it sent gradients. Sets *mean and *max over all finished closures; 0 before
 // the first.
 void choir_coordinator_staleness(const choir_coordinator *c, double *mean, int64_t *max);

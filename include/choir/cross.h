@@ -24,8 +24,7 @@ choir_strategy *choir_cross_strategy(const choir_cross *x);
 choir_value *choir_cross_arg(choir_cross *x, const char *name);
 
 // Sets or replaces the merge call's result of this name, for choir_replica_result. If v is NULL,
-// returns the failure of x's frame; if the frame has not failed, the thread's last failure or
-// CHOIR_INVALID.
+// returns the failure of x's frame, else the thread's last failure or CHOIR_INVALID.
 choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v);
 
 // Arguments and results of this context's runs and updates
@@ -42,11 +41,10 @@ choir_value *choir_cross_result(choir_cross *x, const char *name);
 // choir_cross_result. fn may have sync points.
 CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *fn, void *user);
 
-// Reductions and copies. The destination is the argument named to. If it is a variable, it stands
-// for the devices of the copies, and the variable is not written. If it is another value, it
-// stands for the devices of its tensors, so the reduction of a value to itself is an all-reduce.
-// The rules of choir_strategy_reduce hold for op, counts, dtypes, and values that are the same for
-// all replicas.
+// Reductions and copies. The argument named to is the destination: the devices of a variable's
+// copies, or of another value's tensors. The variable is not written. The reduction of a value to
+// itself is an all-reduce. The rules of choir_strategy_reduce hold for op, counts, dtypes, and
+// values that are the same for all replicas.
 
 // Makes a destination of up to 64 different devices, such as "cpu:0,cpu:1". They need not belong
 // to the strategy. NULL: all devices that run replicas.
@@ -54,10 +52,10 @@ choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
 // Gives the sum or mean of v over replicas, mirrored on the destination's devices. All tensors
 // need one shape and dtype. If v is a plain number, so is the result. Sums follow the canonical
-// tree. If the strategy has all of these devices, its cross-device operations compute dense sums.
-// A large reduction in host memory is lazy if the destination is a variable with one copy: the
-// first use of the result computes it, and may fail with CHOIR_NO_MEMORY or CHOIR_TIMEOUT. An
-// elementwise update computes it chunk by chunk. CHOIR_INVALID: a replica has no value.
+// tree. If the strategy has these devices, its cross-device operations compute dense sums. A large
+// reduction in host memory is lazy if the destination is a variable with one copy: the first use
+// of the result computes it, and may fail with CHOIR_NO_MEMORY or CHOIR_TIMEOUT. An elementwise
+// update computes it chunk by chunk. CHOIR_INVALID: a replica has no value.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 

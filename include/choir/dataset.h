@@ -149,8 +149,8 @@ choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t inde
 // Shuffles d, in another order in each pass. Each element is drawn from a buffer of this number of
 // elements, and the next element of d takes its place. CHOIR_ALL: the buffer holds all elements,
 // so all orders are equally likely. The order depends only on seed, pass and buffer. The buffer
-// needs no memory if d is a source with random access. The stages zip, concatenate, to_float,
-// flatten, take, skip and shard may be in between.
+// needs no memory if d is a source with random access, also behind zip, concatenate, to_float,
+// flatten, take, skip and shard.
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
 // Shuffles d in the same order in each pass.
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);

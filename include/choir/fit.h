@@ -1,6 +1,6 @@
 // The training loop: choir_fit trains a model on a distributed dataset, choir_evaluate measures
-// the model, and choir_predict computes its results. They loop over choir_strategy_run, with the
-// bits of a loop by hand (docs/howto.md), and print nothing.
+// the model, and choir_predict computes its results. They call choir_strategy_run in a loop, give
+// the bits of a loop by hand (docs/howto.md), and print nothing.
 //
 // A model has what Keras' compile takes: the layer or function that makes results from a batch,
 // the loss, the optimizer and the metrics. Several workers (cluster.h) all make the same calls
@@ -31,7 +31,7 @@ typedef struct {
 	choir_layer *layer; // is applied to the column .input
 	choir_forward_fn *forward; // in place of .layer
 	void *user; // of forward
-	// Columns of the dataset. NULL: the first, the second, no weights.
+	// Columns of the dataset. NULL: the first column, the second column, no weights.
 	const char *input, *labels, *sample_weights;
 	choir_loss_fn *loss; // NULL: only choir_predict works
 	choir_optimizer *optimizer; // NULL: choir_fit does not work
@@ -127,8 +127,8 @@ typedef struct {
 typedef struct {
 	size_t size;
 	int64_t epochs; // of the whole training, including those before a restored checkpoint; 0: 1
-	// Batches in an epoch. The next epoch continues after them in the data, and starts again at
-	// the end. 0: one pass over the data.
+	// Batches in an epoch. The next epoch continues with the batch after them, or with the first
+	// at the end of the data. 0: one pass over the data.
 	int64_t steps_per_epoch;
 	choir_distributed_dataset *validation; // evaluated after an epoch; NULL: none
 	int64_t validation_every; // epochs; 0: 1
@@ -166,8 +166,8 @@ CHOIR_MUST_CHECK choir_status choir_fit(
 // Computes "val_loss" and the other logs of a validation on one pass over data, and rewinds data.
 CHOIR_MUST_CHECK choir_status choir_evaluate(choir_model *m, choir_distributed_dataset *data);
 
-// Gets the results of some examples, [rows, ..], in the order of the data; first is the first
-// example's index. results' frame is on the strategy's first device, and is freed when the
+// Gets the results of some examples, [rows, ..], in the order of the data. The first of them has
+// the index first. results' frame is on the strategy's first device, and is freed when the
 // function returns.
 typedef choir_status choir_results_fn(choir_tensor *results, int64_t first, void *user);
 // Calls fn for the results of each batch of one pass, then rewinds data. Each worker gets the

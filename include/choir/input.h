@@ -44,8 +44,8 @@ typedef struct choir_input_options {
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
 	// For programs that connect workers themselves: the number of workers, and this worker's
-	// index. Each has as many replicas as the strategy, and its data end independently. Both 0:
-	// the strategy's.
+	// index. Each worker has as many replicas as the strategy, and its data end independently.
+	// Both 0: the strategy's.
 	int workers, worker;
 	// Each replica takes a whole batch of the dataset. With DATA, batch i of a step goes to
 	// replica i of the job. With other policies, a worker's batches go to its replicas in order.
@@ -70,11 +70,11 @@ typedef struct choir_input_options {
 // replica and no global_batch, batches stay as they are.
 //
 // - CHOIR_INVALID: d has no batch stage and o no global_batch; fewer files than workers; workers
-//   with different options; with DATA, workers with different datasets (different files:
-//   CHOIR_STATE).
+//   with different options; with DATA, workers with different datasets.
 // - CHOIR_UNSUPPORTED: replication is PER_REPLICA.
-// - CHOIR_STATE: d has CHOIR_SHARD_HINT, and several workers use another policy; the thread is in
-//   a replica or in another strategy's scope; s is from before a fork.
+// - CHOIR_STATE: with DATA, the workers' files differ; d has CHOIR_SHARD_HINT, and several workers
+//   use another policy; the thread is in a replica or in another strategy's scope; s is from
+//   before a fork.
 choir_distributed_dataset *choir_strategy_distribute_dataset(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *o);
 
@@ -140,8 +140,8 @@ typedef struct choir_input_position {
 	int64_t seek_points;
 	int64_t seek_point[CHOIR_INPUT_SEEK_POINTS][CHOIR_INPUT_SEEK_POINT_NUMBERS];
 } choir_input_position;
-// Saves the position of the next batch or, if data has failed, the start of the failed step or the
-// target of the failed rewind or restore.
+// Saves the position of the next batch. If data has failed, saves the start of the failed step, or
+// the target of the failed rewind or restore.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 		const choir_distributed_dataset *data, choir_input_position *position);
 // Restores a position: the next batch has the bits of the batch after the save. With DATA, or with
@@ -149,10 +149,10 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 // the same. With other policies and several workers, and for datasets from a function, only the
 // same worker, of the same number of workers, can restore a position.
 //
-// Cost: generators (unless seekable), filters and shuffles of streams read the examples before the
-// position again. CHOIR_INVALID, and nothing changes: the position is from another worker, or from
-// a dataset with other stages, seeds or columns. After another failure, such as too few data, the
-// dataset stays failed until it is rewound or restored.
+// Cost: a filter, a shuffle of a stream, or a generator that is not seekable reads the examples
+// before the position again. CHOIR_INVALID, and nothing changes: the position is from another
+// worker, or from a dataset with other stages, seeds or columns. After another failure, such as
+// too few data, the dataset stays failed until it is rewound or restored.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 		choir_distributed_dataset *data, const choir_input_position *position);
 

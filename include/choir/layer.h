@@ -28,16 +28,17 @@ choir_layer *choir_dense_no_bias_new(const char *name, int64_t in, int64_t out);
 // "name/kernel" is [kernel, kernel, in / groups, out], bias [out].
 choir_layer *choir_conv2d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// With choir_conv1d: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in / groups,
-// out].
+// The same with choir_conv1d: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in /
+// groups, out].
 choir_layer *choir_conv1d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// With choir_conv3d: x is [n, d, h, w, in], and "name/kernel" is [kernel, kernel, kernel, in /
-// groups, out].
+// The same with choir_conv3d: x is [n, d, h, w, in], and "name/kernel" is [kernel, kernel, kernel,
+// in / groups, out].
 choir_layer *choir_conv3d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// With choir_conv2d_transpose, choir_conv1d_transpose and choir_conv3d_transpose. "name/kernel" is
-// [kernel, .., out / groups, in], with kernel once for each axis of the image, sequence or volume.
+// The same with choir_conv2d_transpose, choir_conv1d_transpose and choir_conv3d_transpose.
+// "name/kernel" is [kernel, .., out / groups, in], with kernel once for each axis of the image,
+// sequence or volume.
 choir_layer *choir_conv2d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 choir_layer *choir_conv1d_transpose_new(
@@ -86,8 +87,8 @@ choir_layer *choir_batch_normalization_new(
 
 // Sequences [n, positions, width]
 
-// Applies choir_gather to "name/embeddings" [rows, width], which begin normal with deviation 0.02:
-// indices [..] give [.., width].
+// Applies choir_gather to "name/embeddings" [rows, width], which begin as normal random numbers of
+// deviation 0.02: indices [..] give [.., width].
 choir_layer *choir_embedding_new(const char *name, int64_t rows, int64_t width);
 // Multiplies x [.., width] by an embedding layer's transposed matrix; gives [.., rows] (weight
 // tying: arXiv:1608.05859).
@@ -95,8 +96,9 @@ choir_layer *choir_tied_embedding_new(choir_layer *embedding);
 // Adds row i of "name/embeddings" [places, width] to position i of x, which has at most places
 // positions. The embeddings begin as in choir_embedding_new.
 choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
-// Applies the dense layer "name/qkv" with 3 width columns, choir_self_attention, and the dense
-// layer "name/output" with width columns. Both have a bias and no activation. causal: default off.
+// Applies the dense layer "name/qkv" with 3 * width columns, then choir_self_attention, then the
+// dense layer "name/output" with width columns. Both have a bias and no activation. causal:
+// default off.
 choir_layer *choir_self_attention_new(
 		const char *name, int64_t width, int64_t heads, choir_toggle causal);
 // Apply choir_lstm and choir_gru (nn.h) from zero states: [n, t, in] gives [n, t, units].
@@ -134,7 +136,8 @@ choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
 // applied. DEFAULT: the frame's. CHOIR_INVALID: AUTO.
 CHOIR_MUST_CHECK choir_status choir_layer_set_precision(choir_layer *l, choir_precision p);
 
-// The variables of the layer and of the layers inside it, in the order of arguments.
+// The variables of the layer and of the layers inside it, in the order of the constructors'
+// arguments.
 int choir_layer_variables(const choir_layer *l);
 choir_variable *choir_layer_variable(choir_layer *l, int index);
 

@@ -3,7 +3,7 @@
 // order of replicas.
 //
 // A metric's variables are "name/total" and "name/count", or "name/sums", or a confusion matrix's
-// "name/matrix". Weights files lack them.
+// "name/matrix". Weights files (weights.h) do not have them.
 #pragma once
 
 #include "strategy.h"
@@ -35,10 +35,10 @@ choir_metric *choir_metric_new(const char *name, choir_metric_kind kind);
 choir_metric *choir_precision_new(const char *name, double threshold);
 // The fraction of labels other than 0 whose score is above threshold.
 choir_metric *choir_recall_new(const char *name, double threshold);
-// The harmonic mean of precision and recall; 0 without a positive score or label.
+// The harmonic mean of precision and recall; 0 if no score is above threshold or all labels are 0.
 choir_metric *choir_f1_new(const char *name, double threshold);
-// Count examples. A positive has a score above threshold, a negative another score. A positive is
-// true if its label is not 0, a negative if its label is 0.
+// Count examples. An example is a positive if its score is above threshold, else a negative. A
+// positive is true if its label is not 0, a negative if its label is 0.
 choir_metric *choir_true_positives_new(const char *name, double threshold);
 choir_metric *choir_false_positives_new(const char *name, double threshold);
 choir_metric *choir_true_negatives_new(const char *name, double threshold);
@@ -48,8 +48,8 @@ choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k);
 // The mean, over classes with examples, of the accuracy on a class's examples (balanced accuracy).
 choir_metric *choir_mean_per_class_accuracy_new(const char *name, int64_t classes);
 // The area under the curve of the true positive rate over the false positive rate, by trapezoids.
-// As in Keras, the thresholds, 2 to 32768 (0: 200), are equally spaced from 0 to 1. Scores are
-// probabilities. NAN if all labels are 0, or none is.
+// thresholds is their number, 2 to 32768; 0: 200. As in Keras, they are equally spaced from 0 to
+// 1. Scores are probabilities. NAN if all labels are 0, or none is.
 choir_metric *choir_auc_new(const char *name, int64_t thresholds);
 // Row i, column j counts the examples of class i with the highest score at j.
 choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
@@ -62,7 +62,8 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 //   label is a class.
 // - Errors and R2 take targets and predictions of one shape.
 // - Precision, recall, F1, AUC, and positives or negatives take scores of any shape, and labels of
-//   the same shape. Scores are compared with threshold in their dtype; NAN counts as above.
+//   the same shape. Scores are compared with threshold in the scores' dtype. A score of NAN counts
+//   as above it.
 //
 // Tensors other than integer labels may have any dtype that can be cast. In a replica of the
 // metric's strategy, the tensors belong to the replica's frame, and the tape does not record this

@@ -62,8 +62,8 @@ choir_tensor *choir_combine_rows(
 // a window, in pixels. stride is the distance from one window to the next.
 // - padding 0 or more: the number of zeros on each side. There are (h + 2 padding - size) / stride
 //   + 1 windows along h, rounded down.
-// - padding CHOIR_PADDING_SAME: there are h / stride windows along h, rounded up. Half of their
-//   zeros are before the image; an odd zero is after it, as in TensorFlow.
+// - padding CHOIR_PADDING_SAME: there are h / stride windows along h, rounded up. They need zeros:
+//   half of these are before the image, and an odd one is after it, as in TensorFlow.
 //
 // A window must fit into the padded image. In pools, stride is at least 1, and padding is less
 // than size.
@@ -84,9 +84,9 @@ typedef struct {
 // ow, out]:
 //     y[i, r, s, o] = sum over p, q, c of
 //         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
-// with zeros outside of x, of which top rows and left columns are before it. groups divides the
-// channels of x and y into equal groups. A channel o of group g uses only the channels c of group
-// g. o->bias is not CHOIR_ON.
+// where x is 0 outside of the image. top and left are the numbers of rows and columns of zeros
+// before it. groups divides the channels of x and y into equal groups. A channel o of group g uses
+// only the channels c of group g. o->bias is not CHOIR_ON.
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // For sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. The convolution is
 // causal if pad_before[0] is (k - 1) dilation.
@@ -155,7 +155,7 @@ typedef struct {
 // softmax(scale q k^T) v for each example and head (arXiv:1706.03762). A head is width / heads
 // columns; heads divides width. q and the result are [n, t, width], k and v [n, s, width]. If
 // causal is on, t is at most s. Choir computes the scores of 64 queries at a time, and again in
-// the backward pass, so memory grows with s. With a mask or dropout it grows with t s.
+// the backward pass, so memory grows with s. With a mask or dropout it grows with t times s.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
 // The same for qkv [n, t, 3 width], whose rows are rows of q, k and v one after another; gives [n,
@@ -202,15 +202,16 @@ choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilo
 choir_tensor *choir_group_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		int64_t groups, double epsilon);
 
-// Gives the sum of all participants' (replicas') t, which is f64, in t's frame. All participants
-// make these calls in the same order.
+// Gives the sum of t, which is f64, over all participants (replicas), in t's frame. All
+// participants make these calls in the same order.
 typedef choir_tensor *choir_all_reduce_fn(choir_tensor *t, void *user);
 typedef struct {
 	size_t size;
 	double epsilon; // 0: 1e-3; CHOIR_ZERO: 0
-	// If set, mean, variance and the gradient of x are over all participants' rows, gradients of
-	// scale and offset over this participant's. Called once in the forward pass and, if the
-	// gradient of x is needed, once in the backward pass. user must be valid as long as the tape.
+	// If set, mean, variance and the gradient of x are over all participants' rows. The gradients
+	// of scale and offset are over this participant's rows. Called once in the forward pass and,
+	// if the gradient of x is needed, once in the backward pass. user must be valid as long as the
+	// tape.
 	choir_all_reduce_fn *sum;
 	void *user;
 	// If not NULL, *mean and *variance become the mean and variance, [c], without a gradient.
@@ -230,7 +231,7 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 // CHOIR_INVALID: a label is not a class; some devices report this later.
 choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
 // The same with smoothed labels: each class has probability smoothing / classes, and the label's
-// class 1 - smoothing more (arXiv:1512.00567). smoothing is 0 to 1.
+// class has 1 - smoothing more (arXiv:1512.00567). smoothing is 0 to 1.
 choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 		choir_tensor *labels, choir_tensor *logits, double smoothing);
 

@@ -28,8 +28,9 @@ choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, d
 
 // Draws independent normal numbers of mean 0 and deviation 1, in f32 or f64, by Philox4x32-10
 // (extend/kernel_table.h, docs/decisions/0013). They depend on seed, the strategy's seed, the step
-// (the number of runs that applied gradients), the replica, and the number of earlier draws in the
-// replica's call, or since choir_frame_new. Dropout also draws.
+// (the number of runs that applied gradients), the replica, and the number of earlier draws. Draws
+// are counted in the replica's call or, in a frame of choir_frame_new, since that call. Dropout
+// also draws.
 choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
 
@@ -123,8 +124,8 @@ choir_tensor *choir_stop_gradient(choir_tensor *x);
 
 // The sum, in f32 for f16 and bf16. Long sums are added in f64. The sum of no elements is 0.
 choir_tensor *choir_sum(choir_tensor *x, choir_axes axes);
-// The mean; also of bool. Means of i32 and i64 are f64, those of u8 and bool f32; they have no
-// gradient. The mean of no elements is NAN.
+// The mean; also of bool. Means of i32 and i64 are f64, and those of u8 and bool are f32. These
+// means have no gradient. The mean of no elements is NAN.
 choir_tensor *choir_mean(choir_tensor *x, choir_axes axes);
 // The largest or smallest element; NAN if an element is NAN. Equal elements share the gradient. A
 // reduced axis is not empty.
@@ -146,8 +147,8 @@ CHOIR_MUST_CHECK choir_status choir_top_k(
 // Which elements are summed.
 typedef struct {
 	size_t size;
-	choir_toggle exclusive; // on: a sum lacks its own element, so the first is 0 (off)
-	choir_toggle reverse; // on: from the last element to the first (off)
+	choir_toggle exclusive; // on: a sum lacks its own element, so the first is 0; default: off
+	choir_toggle reverse; // on: from the last element to the first; default: off
 } choir_cumsum_options;
 
 // Cumulative sums, of x's shape. Sums of f32 are added in f64.
@@ -165,8 +166,8 @@ choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape);
 // plain number becomes a tensor of the dtype.
 choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype);
 
-// Elements first to first + count - 1 of an axis. The result is a view if all axes before it have
-// size 1.
+// Takes count elements of an axis, from the one with index first on. The result is a view if all
+// axes before it have size 1.
 choir_tensor *choir_slice(choir_tensor *x, int axis, int64_t first, int64_t count);
 // Splits an axis into n equal slices. n divides the axis's size. After a failure some parts are
 // NULL.
@@ -254,9 +255,9 @@ typedef struct {
 			const choir_buffer *out_gradient, choir_buffer gradient[], void *user);
 } choir_custom_op;
 
-// Applies op, which is copied, to 1 to 8 inputs of one frame. This call runs shape and forward;
-// the backward pass runs backward. user must be valid until the frame is cleared. Fails as op's
-// functions.
+// Applies op, which is copied, to inputs of one frame. n is 1 to 8. This call runs shape and
+// forward; the backward pass runs backward. user must be valid until the frame is cleared. Fails
+// as op's functions.
 choir_tensor *choir_custom_op_apply(
 		const choir_custom_op *op, void *user, size_t n, choir_tensor *const inputs[]);
 

@@ -7,11 +7,11 @@
 // Time: adding a gradient never waits. After all replicas have asked for the update, the threads
 // of all devices run it. They run it at the end of the run, in a merge call, or when a replica
 // reads one of its variables. In the default replica outside of runs, it runs at once.
-// Errors: a failed update fails the run. Before the update writes, Choir checks shapes, dtypes,
-// the learning rate, and that all replicas' variables and their order are equal and their
-// gradients finite. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices with their own
-// memory, Choir checks that the sums are finite. Otherwise a sum of finite gradients may overflow,
-// which only the next step notices.
+// Errors: a failed update fails the run. Before the update writes, Choir checks shapes, dtypes and
+// the learning rate. It also checks that all replicas gave finite gradients of the same variables
+// in the same order. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices with their
+// own memory, Choir checks that the sums are finite. Otherwise a sum of finite gradients may
+// overflow, which only the next step notices.
 // Threads: the replica's for calls marked "In all replicas"; the program's or a merge call's for
 // choir_optimizer_new and choir_optimizer_distributed_apply.
 #pragma once
@@ -59,7 +59,7 @@ typedef enum {
 typedef enum {
 	CHOIR_SCHEDULE_CONSTANT = 0, // the factor is 1
 	CHOIR_SCHEDULE_STEP, // .factor ^ ((step - .warmup) / .steps, rounded down)
-	CHOIR_SCHEDULE_COSINE, // half a cosine, 1 at .warmup to .factor at .steps; then constant
+	CHOIR_SCHEDULE_COSINE, // half a cosine from 1 at .warmup to .factor at .steps; then constant
 	CHOIR_SCHEDULE_FUNCTION, // the learning rate is fn's result
 	CHOIR_SCHEDULE_EXPONENTIAL, // .factor ^ ((step - .warmup) / .steps), not rounded
 	// .factor + (1 - .factor) (1 - done)^.power, where done goes from 0 at .warmup to 1 at .steps
@@ -98,7 +98,7 @@ typedef enum { CHOIR_LOSS_SCALE_DYNAMIC = 0, CHOIR_LOSS_SCALE_FIXED } choir_loss
 typedef struct {
 	size_t size;
 	choir_loss_scale_kind kind;
-	double initial; // 1 or more; DYNAMIC, 0: 32768. A power of two changes no bits
+	double initial; // 1 or more; 0 if DYNAMIC: 32768. A power of two changes no bits
 	int64_t period; // DYNAMIC only; 0: 2000
 	double multiplier; // DYNAMIC only, more than 1; 0: 2
 } choir_loss_scale;
@@ -118,7 +118,7 @@ typedef struct {
 typedef enum {
 	CHOIR_NONFINITE_ERROR = 0, // CHOIR_INVALID, and nothing is changed
 	CHOIR_NONFINITE_SKIP, // all replicas skip the update, and it is not counted
-	// The update is done; only the first is logged. Not with a DYNAMIC loss scale.
+	// The update is done. Only the first such update is logged. Not with a DYNAMIC loss scale.
 	CHOIR_NONFINITE_IGNORE
 } choir_nonfinite;
 
@@ -177,9 +177,9 @@ choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 
 // Like choir_optimizer_add_gradient, for a backward pass by hand. gradient is packed host memory
-// of the program, with v's dtype and shape, which must not change until choir_strategy_run
-// (outside of runs: choir_optimizer_apply_gradients) returns. Call this as soon as a gradient is
-// final: from the second step on, gradients are summed during backward passes.
+// of the program, with v's dtype and shape. It must not change until choir_strategy_run returns
+// or, outside of runs, choir_optimizer_apply_gradients. Call this as soon as a gradient is final:
+// from the second step on, gradients are summed during backward passes.
 CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_optimizer *o,
 		choir_replica *r, choir_variable *v, const void *gradient, size_t bytes);
 
@@ -188,7 +188,8 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_optimize
 CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 		choir_optimizer *o, choir_replica *r);
 
-// In all replicas. Gives loss times the scale, after updates that this replica has asked for.
+// In all replicas. Waits for the updates that this replica has asked for, then gives loss times
+// the scale.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
 // The scale of the next update; 1 without loss scaling. Called outside of runs, or in a replica
@@ -199,8 +200,9 @@ double choir_optimizer_loss_scale(const choir_optimizer *o);
 // rate. Threads: any; with a FUNCTION schedule, not during an update of o.
 double choir_optimizer_learning_rate(const choir_optimizer *o);
 
-// Sets the rate that the schedule, which is not FUNCTION, multiplies from the next update on. A
-// checkpoint keeps the rate. All workers make this call in cross-replica context, outside of runs.
+// Sets the rate that the schedule multiplies, from the next update on. The schedule is not
+// FUNCTION. A checkpoint keeps the rate. All workers make this call in cross-replica context,
+// outside of runs.
 CHOIR_MUST_CHECK choir_status choir_optimizer_set_learning_rate(choir_optimizer *o, double rate);
 
 // Swaps the values of o's variables with their averages (ema_momentum), for an evaluation or a

@@ -103,8 +103,9 @@ CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, c
 		size_t n, choir_tensor *const in[], choir_tensor *out[]);
 
 // In all replicas, with the same axis. Concatenates all replicas' t in the order of ids. Sizes
-// along axis may differ or be 0 (CHOIR_INVALID: another difference). The gradient of t is its part
-// of the sum, over replicas, of the results' gradients. CHOIR_UNSUPPORTED: indexed slices.
+// along axis may differ or be 0 (CHOIR_INVALID: another difference). The results' gradients are
+// summed over replicas; the gradient of t is t's part of this sum. CHOIR_UNSUPPORTED: indexed
+// slices.
 choir_tensor *choir_replica_all_gather(choir_replica *r, choir_tensor *t, int axis);
 
 // In all replicas, with the same replica_id. Gives each replica the t of the replica with this id;
@@ -113,9 +114,9 @@ choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int rep
 
 // Means over the global batch
 
-// The number of this replica's examples: the rows of arguments from choir_values_split or a
-// distributed dataset, else of the first leaf with rows from choir_values_set_local. 0 also if
-// unknown.
+// The number of this replica's examples: the rows of its arguments from choir_values_split or a
+// distributed dataset. Without these, the rows of the first leaf with rows from
+// choir_values_set_local. 0 also if unknown.
 int64_t choir_replica_examples(const choir_replica *r);
 
 // The number of examples of all replicas together; 0 if any replica's is unknown.

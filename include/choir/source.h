@@ -30,9 +30,9 @@ const char *choir_files_path(const choir_files *f, size_t i);
 void choir_files_free(choir_files *f);
 // Makes the source of one file, or a chain from it.
 typedef choir_dataset *choir_file_fn(const char *path, void *user);
-// Reads all files in order, with datasets that fn makes. This call calls fn for the first file,
-// the reading thread for further files. Takes ownership of files, also after a failure. All files
-// have the same columns.
+// Reads all files in order, with datasets that fn makes. This call uses fn for the first file, and
+// the reading thread uses it for further files. Takes ownership of files, also after a failure.
+// All files have the same columns.
 choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, void *user);
 
 // Arrays
@@ -59,11 +59,12 @@ choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *con
 // The program may call the HDF5 library at the same time only if the library is built thread-safe.
 //
 // CHOIR_UNSUPPORTED: a build or machine without HDF5. CHOIR_CORRUPT also: data are missing in a
-// contiguous dataset; chunks are missing in a dataset that can grow, or in a compressed dataset
-// that has other chunks.
+// contiguous dataset; chunks are missing in a dataset that can grow, or some but not all chunks in
+// a compressed dataset.
 choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *const names[]);
-// Lists the arrays in a file (npz, npy, or the root group of HDF5), also of other types, in the
-// order of the file. Fails as the constructors above. Threads: any, one at a time.
+// Lists the arrays in a file (npz, npy, or the root group of HDF5), in the order of the file.
+// Arrays of other types are also listed. Fails as the constructors above. Threads: any, one at a
+// time.
 typedef struct choir_array_list choir_array_list;
 typedef struct {
 	const char *name; // "" in an npy file
@@ -140,8 +141,8 @@ typedef struct choir_csv_options {
 	// texts, if a text occurs at least twice on average. 0: no text columns; SIZE_MAX: all.
 	size_t other_categories;
 	bool other_dates; // other_columns also gets columns of dates
-	// A column in other_columns gets an indicator if a row read to infer the columns lacks its
-	// value.
+	// A column in other_columns gets an indicator if a row that was read to infer the columns
+	// lacks its value.
 	bool indicators;
 	choir_missing missing;
 	// Texts that mean "no value", as the empty text does. 0: NA, N/A, NaN, nan, null and NULL.
@@ -151,7 +152,7 @@ typedef struct choir_csv_options {
 	// The number of rows to read to infer the columns; 0: all. Later rows that do not fit are bad
 	// records.
 	int64_t infer_rows;
-	// A CSV dataset of files with the same header, whose columns and texts are used. If it is NULL
+	// A CSV dataset of files with the same header. Its columns and texts are used. If it is NULL
 	// or lacks texts of a chosen column, this call reads the files to infer them.
 	const choir_dataset *schema;
 	// An additional i64 column with each row's number, from 0, over all rows of all files.
@@ -164,8 +165,8 @@ typedef struct choir_csv_options {
 // header or of all rows. A number is decimal with a point, or inf or nan. It is rounded correctly,
 // and becomes inf if it is beyond the dtype.
 //
-// To infer columns or texts, this call reads the files; twice if a column of categories begins
-// with numbers.
+// To infer columns or texts, this call reads the files once, or twice if a column of categories
+// begins with numbers.
 //
 // CHOIR_CORRUPT also: text that is not UTF-8; a row of more than 64 MiB. Limits: 32 columns of the
 // dataset; 1,048,576 categories.
@@ -248,7 +249,7 @@ CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write(
 // CHOIR_UNSUPPORTED: another dtype.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write_example(
 		choir_tfrecord_writer *w, size_t n, const choir_column columns[]);
-// Ends the file, which appears, or replaces an older file, after all data are on the disk. A later
+// Ends the file. After all data are on the disk, it appears or replaces an older file. A later
 // record is CHOIR_STATE.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_finish(choir_tfrecord_writer *w);
 void choir_tfrecord_writer_free(choir_tfrecord_writer *w);
@@ -326,8 +327,8 @@ choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column
 // Reads windows of text. Columns: "input", u8 [context], bytes i to i + context - 1, and "target",
 // bytes i + 1 to i + context. i is 0, stride, 2 stride, ... as long as the text has these bytes.
 // stride 0: context. A shuffle needs no buffer. This call unpacks a compressed file into memory.
-// CHOIR_UNSUPPORTED: the text has more than 1 GiB, or more than 64 MiB and 32 times the file's
-// size.
+// CHOIR_UNSUPPORTED: the text has more than 1 GiB, or more than both 64 MiB and 32 times the
+// file's size.
 choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context, int64_t stride);
 // Reads lines, u8 [CHOIR_UNKNOWN], without their ends (LF or CR LF). A line that is not UTF-8 is a
 // bad record.
@@ -352,8 +353,8 @@ choir_dataset *choir_memory_dataset_new(
 typedef choir_status choir_example_fn(int64_t position, void *const out[], void *user);
 choir_dataset *choir_generator_dataset_new(
 		size_t n, const choir_column columns[], choir_example_fn *fn, void *user);
-// Tells the generator that its next call is for this position of this pass: when a pass begins
-// again (position 0), or a position is restored. CHOIR_END becomes CHOIR_INVALID.
+// Tells the generator that its next call is for this position of this pass. Called when a pass
+// begins again (position 0), or a position is restored. CHOIR_END becomes CHOIR_INVALID.
 typedef choir_status choir_seek_fn(int64_t pass, int64_t position, void *user);
 // Like choir_generator_dataset_new, but a restore calls seek and does not repeat earlier examples.
 choir_dataset *choir_seekable_generator_dataset_new(size_t n, const choir_column columns[],
@@ -382,7 +383,7 @@ CHOIR_MUST_CHECK choir_status choir_queue_close(choir_queue *q);
 // Makes reading fail with status and text (may be NULL) after the examples in the queue. Only the
 // first call counts.
 choir_status choir_queue_fail(choir_queue *q, choir_status status, const char *text);
-// Frees the writing end. Without a close before, reading beyond its examples fails with
+// Frees the writing end. If the pass was not closed, reading beyond its last example fails with
 // CHOIR_STATE.
 void choir_queue_free(choir_queue *q);
 // Draws digits that look handwritten. Columns: "image", u8 [28, 28] (255 is ink), and "label", u8,

@@ -32,9 +32,9 @@ typedef enum {
 typedef struct {
 	size_t size;
 	// choir_cross_batch_reduce_to concatenates values with the same dtype, divisor and destination
-	// into packs. Set at most one. bytes_per_pack: a pack takes values until it has more bytes
-	// than this. num_packs: the number of packs, of one length except the last; one pack if there
-	// are fewer elements. Both 0: each value is a collective.
+	// into packs. Set at most one of these fields. bytes_per_pack: a pack takes values until it
+	// has more bytes than this. num_packs: the number of packs, of one length except the last, or
+	// one pack if this number exceeds that of the elements. Both 0: each value is a collective.
 	int64_t bytes_per_pack, num_packs;
 	// Seconds that a collective waits for the next device; CHOIR_FOREVER: no limit.
 	double timeout;
@@ -108,8 +108,9 @@ typedef struct choir_strategy_options {
 	// else on if every worker has an idle processor. No effect on devices with separate memory.
 	choir_toggle overlap;
 	// Multi-worker mirrored: the workers compare checksums of mirrored variables, learning rates
-	// and options of new layers before saves, and after the 1st, 10th, 100th and every
-	// .compare_steps-th update (0: 1000). CHOIR_NONE: never. CHOIR_STATE: the workers differ.
+	// and options of new layers. They do this before saves, and after the 1st, 10th, 100th and
+	// every .compare_steps-th update (0: 1000). CHOIR_NONE: never. CHOIR_STATE: the workers
+	// differ.
 	int64_t compare_steps;
 	// The precision of the replicas' operations. Default: F32.
 	choir_precision precision;
@@ -168,7 +169,7 @@ choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 
 // Frees s, its threads and all of its objects, unless it is the default strategy. Scopes and runs
 // of s must have ended, except runs that an exception or longjmp left (status.h). If the calling
-// thread has set s, this ends, too.
+// thread has set s, it then has no set strategy.
 void choir_strategy_free(choir_strategy *s);
 
 // The strategy of a program that makes none: one replica on the first device of CHOIR_DEVICES,
@@ -289,10 +290,10 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 // Reduces v over replicas to one tensor in v's frame, or in choir_strategy_cross's frame if v has
 // none (choir_variable_as_value). Sums follow the canonical tree (docs/rules.md, section 8).
 //
-// With CHOIR_NO_AXIS, the tensors of v (an ON_READ variable's components) need one shape. MEAN
+// With CHOIR_NO_AXIS, the tensors of v, or an ON_READ variable's components, need one shape. MEAN
 // divides by the number of replicas or, if all tensors have a count (choir_with_count), by the sum
-// of the counts. The MEAN of a plain or mirrored value or variable is this value. Its SUM is
-// CHOIR_INVALID, unless the value is the number 0 or there is one replica.
+// of the counts. The MEAN of a plain or mirrored value or variable is this value. The SUM of such
+// a value is CHOIR_INVALID, unless the value is the number 0 or there is one replica.
 //
 // With axes, each replica first sums its tensor along these axes, whose sizes may differ or be 0.
 // The result lacks them. MEAN divides by the number of summed elements. A value that is the same

@@ -76,7 +76,7 @@ choir_supervisor *choir_supervisor_new(const choir_supervisor_options *o);
 // ended. CHOIR_OK: all workers have finished. CHOIR_CANCELLED: choir_supervisor_stop stopped the
 // job. CHOIR_STATE: the same step has failed twice in the same way; this supervisor has run
 // before. CHOIR_PEER_LOST: a worker has failed, and no restart is left; too few hosts are left.
-// CHOIR_INVALID: the hosts may have fewer workers than .min_workers.
+// CHOIR_INVALID: the hosts have room for fewer workers than .min_workers.
 CHOIR_MUST_CHECK choir_status choir_supervisor_run(choir_supervisor *s);
 
 // Asks the workers to stop after their present step, as if they got the signal number (15:

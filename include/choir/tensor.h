@@ -41,8 +41,8 @@ typedef struct {
 	int64_t dim[CHOIR_MAX_RANK];
 } choir_shape;
 
-// The number of elements. CHOIR_NONE: an invalid rank or dimension, or more than 63 bits of
-// elements.
+// The number of elements. CHOIR_NONE: an invalid rank or dimension, or more elements than an
+// int64_t can count.
 int64_t choir_shape_elements(const choir_shape *shape);
 
 // A set of axes: CHOIR_AXIS(0) | CHOIR_AXIS(-1).
@@ -88,8 +88,8 @@ choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Like choir_constant, but without the copy if the device can use host memory. The caller still
-// owns data, and must not change it until f is cleared. Results and arguments of merge calls are
-// copied.
+// owns data, and must not change it until f is cleared. When borrowed memory becomes a result or
+// an argument of a merge call, Choir copies it.
 choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Makes a plain number: a scalar that takes the dtype of the first operand that is not a plain
@@ -98,7 +98,7 @@ choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape,
 // of plain numbers: docs/rules.md, section 8.
 choir_tensor *choir_number(choir_frame *f, double value);
 
-// Waits, then copies t and its count (choir_with_count) into the frame to. No gradient flows.
+// Waits, then copies t and its count (choir_with_count) into another frame. No gradient flows.
 choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
 // Getters, which do not wait

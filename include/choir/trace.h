@@ -31,12 +31,12 @@ enum { CHOIR_TRACE_CATEGORIES = 7 };
 // "other", "compute", ..., or "unknown category".
 const char *choir_trace_category_name(choir_trace_category category);
 
-// Tracks of no replica. A replica's track is its id; other threads have -3, -4, ...
+// Tracks that belong to no replica. A replica's track is its id; other threads have -3, -4, ...
 enum { CHOIR_TRACE_COMMUNICATION = -1, CHOIR_TRACE_PROGRAM = -2 };
 
-// Two spans of a thread are nested or disjoint. Sums and updates after a device's replicas are on
-// its last replica's track. The communication track repeats the sums between devices, from the
-// first start to the last end.
+// Two spans of a thread are nested or disjoint. If a device sums or updates after its replicas,
+// the span is on its last replica's track. The communication track repeats the sums between
+// devices, each from the first device's start to the last device's end.
 typedef struct choir_trace_span {
 	const char *name; // at most 33 bytes are kept
 	choir_trace_category category;
@@ -60,8 +60,8 @@ typedef struct choir_trace_options {
 	// scalars.
 	const char *log;
 	int64_t spans; // newest spans that each thread keeps, at most 2^24; 0: 65536
-	// choir_trace_stop calls this for each kept span, by thread and start. Must not start or stop
-	// a trace.
+	// choir_trace_stop calls this for each kept span, ordered by thread and start. Must not start
+	// or stop a trace.
 	choir_trace_span_fn *span;
 	void *user;
 	// This worker and the number of workers (0: 1), for choir_trace_merge. All workers start their

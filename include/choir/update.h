@@ -34,9 +34,9 @@ CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable 
 
 // Non-slot variables belong to an optimizer as a whole.
 
-// Gives the destination for choir_scope_colocate of non-slot variables, the same for any variables
-// (n may be 0): the devices of a mirrored variable's copies, or a parameter server's first
-// parameter device.
+// Gives the destination of non-slot variables for choir_scope_colocate: the devices of a mirrored
+// variable's copies, or a parameter server's first parameter device. It is the same for any
+// variables; n may be 0.
 choir_value *choir_cross_non_slot_devices(
 		choir_cross *x, size_t n, choir_variable *const variables[]);
 
@@ -76,9 +76,9 @@ choir_status choir_update_return(choir_update *u, const char *name, choir_tensor
 // with the same bits. The threads of all devices call the function at the same time, so it may
 // only read the memory at user. An elementwise update does not define an undefined variable.
 //
-// In a chunk, reads of variables (which are copies), arguments of the variable's shape and
-// choir_update_data are vectors of choir_update_elements elements; scalars are unchanged. The
-// function assigns such vectors, or plain numbers, and returns no results.
+// In a chunk, a read of a variable, an argument of the variable's shape, and choir_update_data are
+// vectors of choir_update_elements elements. Reads are copies. Scalars are unchanged. The function
+// assigns such vectors, or plain numbers, and returns no results.
 //
 // Arguments are scalars or have the variable's shape. Colocated variables have as many elements as
 // the variable. CHOIR_UNSUPPORTED: a scatter; in chunks also random numbers (pass them as an

@@ -73,8 +73,8 @@ choir_frame *choir_values_frame(choir_values *set);
 choir_value *choir_values_find(choir_values *set, const char *name);
 
 // Setting a leaf again replaces it. A set uses a tensor of its own frame directly; if the tensor
-// borrows memory, this must stay valid until the set is cleared. The set makes a view of another
-// tensor, or a copy if the tensor is borrowed, a read of a variable, or on another device.
+// borrows memory, this must stay valid until the set is cleared. It makes a view of a tensor of
+// another frame, or a copy if the tensor is borrowed, a read of a variable, or on another device.
 //
 // CHOIR_STATE: the tensor is freed or a stale read (tensor.h).
 
@@ -89,9 +89,9 @@ CHOIR_MUST_CHECK choir_status choir_values_set_local(
 		choir_values *set, const char *name, int local_replica, choir_tensor *t);
 
 // Splits a global batch [rows, ...] into a per-replica leaf of views. With R replicas, each of the
-// first (rows mod R) replicas gets rows / R + 1 rows, each other replica rows / R. Every worker
-// passes the whole batch, and keeps its replicas' rows. All split leaves of a set have the same
-// number of rows.
+// first (rows mod R) replicas gets rows / R + 1 rows, and each other replica gets rows / R rows.
+// Every worker passes the whole batch, and keeps its replicas' rows. All split leaves of a set
+// have the same number of rows.
 CHOIR_MUST_CHECK choir_status choir_values_split(
 		choir_values *set, const char *name, choir_tensor *t);
 

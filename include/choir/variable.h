@@ -82,8 +82,8 @@ typedef struct {
 // CHOIR_STATE: name, dtype or shape differ between replicas. Names may differ in numbers that make
 // them unique, such as _12 at the end or before a "/". If a variable of this name, dtype and shape
 // exists, the call returns it, so a step may make its variables in every run. Parameter server
-// workers make variables one at a time, and share those of a name. CHOIR_TIMEOUT: a worker waited
-// too long for its turn.
+// workers make variables one at a time, and share variables of the same name. CHOIR_TIMEOUT: a
+// worker waited too long for its turn.
 //
 // The replica's frame keeps a failure. A variable colocated with a sharded variable has the same
 // number of rows. CHOIR_STATE also: the thread is in an update; the strategy is from before a
@@ -93,8 +93,8 @@ choir_variable *choir_variable_new(
 
 // Makes a mirrored, trainable variable without aggregation on the program's memory, which has
 // packed elements and must outlive the strategy. Devices with host memory use this memory itself,
-// so the program may write to it between runs. Other devices have copies, which every successful
-// run outside of merge calls copies back. Fails as choir_variable_new. CHOIR_STATE also: the
+// so the program may write to it between runs. Other devices have copies. Every successful run
+// outside of merge calls copies these back. Fails as choir_variable_new. CHOIR_STATE also: the
 // thread is in a replica.
 choir_variable *choir_variable_wrap(
 		const char *name, choir_dtype dtype, choir_shape shape, void *memory);
@@ -103,8 +103,8 @@ choir_variable *choir_variable_wrap(
 const char *choir_variable_name(const choir_variable *v);
 const choir_shape *choir_variable_shape(const choir_variable *v);
 
-// Sets dtype, synchronization (never AUTO), aggregation and trainable (on or off), and other
-// fields to 0.
+// Sets dtype, synchronization (never AUTO), aggregation and trainable (on or off). The other
+// fields become 0.
 CHOIR_MUST_CHECK choir_status choir_variable_describe(
 		const choir_variable *v, choir_variable_options *options);
 
@@ -115,8 +115,8 @@ CHOIR_MUST_CHECK choir_status choir_variable_describe(
 //   concatenated copy, unless it is a source (tape.h).
 // - v has no copies. It is saved and restored like an uncut variable.
 // - An update of v updates one shard after another. In the update function, v means the current
-//   shard, and a variable colocated with v its shard of the same index. An argument of v's shape
-//   has only the shard's rows. Results with as many rows as the shard are joined.
+//   shard, and a variable colocated with v means its shard of the same index. An argument of v's
+//   shape has only the shard's rows. Results with as many rows as the shard are joined.
 
 // The number of shards; 0: v is not cut.
 int choir_variable_shards(const choir_variable *v);
@@ -211,13 +211,12 @@ typedef enum {
 // of i. An index may occur twice. indices is a vector of i32 or i64. values has v's dtype and a
 // row for each index, or is a plain number. The context of their frame decides what is written, as
 // for choir_variable_assign. A merge call writes the rows of replica 0, then of replica 1, and so
-// on, whose numbers of rows may differ.
+// on. The replicas' numbers of rows may differ.
 //
 // The call waits for indices, and finds all errors before it writes. Fails as
 // choir_variable_assign. CHOIR_UNSUPPORTED also: v is ON_READ; several workers share v and
-// .locked_updates is off; how is MIN, MAX or UPDATE, v's aggregation is SUM or MEAN, and the call
-// is not in an update; how is not UPDATE, and choir_variable_assign_add does not support the
-// dtype.
+// .locked_updates is off; MIN, MAX or UPDATE outside of an update, if v's aggregation is SUM or
+// MEAN; a dtype that choir_variable_assign_add does not support, except with UPDATE.
 CHOIR_MUST_CHECK choir_status choir_variable_scatter(
 		choir_variable *v, choir_scatter how, choir_tensor *indices, choir_tensor *values);
 

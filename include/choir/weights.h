@@ -65,7 +65,7 @@ typedef struct {
 //   for any variable;
 // - "axes 1,0" for a dense kernel behind a flattened image in a choir_sequential, which would be
 //   in the wrong order;
-// - no axes for a kernel of the same shape in both orders, if other lines have axes;
+// - no axes for a kernel whose shape is the same in both orders, if other lines have axes;
 // - with "torch", a recurrent layer that lacks some of its tensors.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
@@ -73,8 +73,8 @@ CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 // Saves the weights of s with the names and layouts that map describes: the inverse of
 // choir_strategy_restore_partial. With "torch", an LSTM's second bias is zeros. A variable without
 // a line keeps its name and shape. Fails as choir_strategy_save. CHOIR_INVALID also: an invalid
-// line; a shape that does not fit; two variables for one tensor; a variable without a line whose
-// name another line uses.
+// line; a shape that does not fit; two variables for one tensor; a variable without a line, if
+// another line uses its name for a tensor.
 CHOIR_MUST_CHECK choir_status choir_strategy_save_mapped(
 		choir_strategy *s, const char *path, const char *map, const char *metadata);
 

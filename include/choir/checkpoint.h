@@ -17,7 +17,7 @@
 //
 // If workers read different parts of the data (docs/rules.md, section 9), a restore with another
 // number of workers or another .auto_shard (input.h) fails with CHOIR_INVALID. A restore does not
-// move datasets that read a queue or have .checkpoint = CHOIR_OFF (input.h).
+// move datasets that read a queue or have .checkpoint = CHOIR_OFF.
 // Threads: one at a time, outside of runs.
 #pragma once
 

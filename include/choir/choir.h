@@ -11,7 +11,7 @@
 //   shape or kind that the comment does not allow. A call that looks for a name may fail with
 //   CHOIR_NOT_FOUND.
 // - After a failure, the tensors that a call returns through pointers are NULL.
-// - Axis -1 is the last axis, -2 the axis before it, and so on.
+// - Axis -1 is the last axis, -2 the axis before it.
 // - Choir copies names and options. NULL options mean all defaults. Set the field .size of an
 //   options struct to the struct's size, with CHOIR_OPTIONS or sizeof (else CHOIR_INVALID).
 // - Choir passes the pointer named user to the program's function. It must stay valid as long as

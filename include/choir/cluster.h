@@ -89,8 +89,7 @@ const char *choir_cluster_transport(const choir_cluster *c);
 
 // Waits until all workers have made this call.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
-// Broadcasts data, which has this number of bytes. The argument from is the number of the worker
-// that sends.
+// Broadcasts data, of this number of bytes. The argument from is the number of the sending worker.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
 // own is this worker's data, of this number of bytes. all gets every worker's data, in the order

@@ -1,12 +1,11 @@
 // The coordinator: one process schedules closures on workers, and parameter servers (ps) keep the
 // variables (TensorFlow's ClusterCoordinator and ParameterServerStrategy). Workers may join and
 // leave at any time. All processes run the same program with the same table of functions, because
-// closures are sent by name. A process's task says whether it is the coordinator, a worker or a
-// server.
+// closures are sent by name.
 //
 // In each process .build makes the same variables and optimizers, with memory for all variables.
 // The servers keep the values. ON_READ variables stay in each worker. Other variables and shards
-// are numbered together from 0; the one with number i is on server (i mod number of servers).
+// are numbered together from 0; number i is on server (i mod number of servers).
 //
 // At the start of each run a worker gets the servers' values of the variables that it has read
 // before. It gets other variables when it first reads them. If a variable is only read by rows, as
@@ -34,8 +33,7 @@ typedef struct {
 	// environment. In a TF_CONFIG with ps tasks, the chief is the coordinator. With
 	// CHOIR_TASK="SERVERS@ADDRESS", process 0 is the coordinator, the next SERVERS processes are
 	// servers, and the others are workers. A process's number is CHOIR_WORKER, or comes from the
-	// launcher. CHOIR_HOST is the address at which other processes reach a server (default: its
-	// host name).
+	// launcher. At CHOIR_HOST, other processes reach a server (default: its host name).
 	const char *type;
 	int index; // of this ps, from 0
 	// Where the coordinator listens: "unix:/run/job/socket", "127.0.0.1:7000" or "host:7000".
@@ -158,9 +156,8 @@ CHOIR_MUST_CHECK choir_status choir_coordinator_fetch(
 CHOIR_MUST_CHECK choir_status choir_coordinator_read_all(
 		choir_coordinator *c, const char *name, int capacity, choir_values *sets[], int *n);
 void choir_remote_value_free(choir_remote_value *v); // free it before its coordinator
-// A closure's staleness is the number of changes that a server made after the worker last got
-// values and before it sent gradients. Sets *mean and *max over all finished closures; 0 before
-// the first.
+// A closure's staleness is the number of changes that a server made after it sent values and
+// before it got gradients. Sets *mean and *max over all finished closures; 0 before the first.
 void choir_coordinator_staleness(const choir_coordinator *c, double *mean, int64_t *max);
 int choir_coordinator_workers(const choir_coordinator *c); // at present
 

@@ -46,8 +46,8 @@ CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *
 // itself is an all-reduce. The rules of choir_strategy_reduce hold for op, counts, dtypes, and
 // values that are the same for all replicas.
 
-// Makes a destination of up to 64 different devices, such as "cpu:0,cpu:1". They need not belong
-// to the strategy. NULL: all devices that run replicas.
+// Makes a destination of up to 64 different devices, such as "cpu:0,cpu:1", which need not be the
+// strategy's. NULL: all devices that run replicas.
 choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
 // Gives the sum or mean of v over replicas, mirrored on the destination's devices. All tensors

@@ -195,7 +195,7 @@ size_t choir_dataset_columns(const choir_dataset *d);
 const choir_column *choir_dataset_column(const choir_dataset *d, size_t i);
 // The size of the largest batch; 0: elements are single examples.
 int64_t choir_dataset_batch_size(const choir_dataset *d);
-// The number of elements in a pass. UNKNOWN: only reading to the end shows the number.
+// The number of elements in a pass. UNKNOWN: only a complete pass shows it.
 enum { CHOIR_UNKNOWN_CARDINALITY = -1, CHOIR_INFINITE_CARDINALITY = -2 };
 int64_t choir_dataset_cardinality(const choir_dataset *d);
 

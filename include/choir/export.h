@@ -28,8 +28,8 @@
 // The version of all tables of choir/extend.h. Another version is CHOIR_INVALID.
 #define CHOIR_TABLE_VERSION 1
 
-// Special values of options in which 0 means the default. A field accepts only the special values
-// that its comment names.
+// Special values of options in which 0 means the default. A field accepts only those that its
+// comment names.
 enum {
 	CHOIR_ZERO = -1, // the number 0
 	CHOIR_FOREVER = -1, // no time limit; endless repetition
@@ -46,9 +46,9 @@ typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 // whose size is set, and whose other fields are 0. The macro takes 1 to 32 fields.
 //
 // In C the struct lives until the end of the enclosing block, in C++ until the end of the full
-// expression. So in C++ write CHOIR_OPTIONS as an argument of the call that uses the options. Do
-// not write it in another CHOIR_OPTIONS: the inner options would end before the call. For a longer
-// life, declare a variable and set its size:
+// expression. So in C++ write CHOIR_OPTIONS as an argument of the call. Inside another
+// CHOIR_OPTIONS, the inner options would end before the call. For a longer life, declare a
+// variable and set its size:
 //     choir_schedule drops = { .size = sizeof(drops), .kind = CHOIR_SCHEDULE_STEP, .steps = 100 };
 #ifndef __cplusplus
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })

@@ -2,9 +2,9 @@
 // the model, and choir_predict computes its results. They call choir_strategy_run in a loop, give
 // the bits of a loop by hand (docs/howto.md), and print nothing.
 //
-// A model has what Keras' compile takes: the layer or function that makes results from a batch,
-// the loss, the optimizer and the metrics. Several workers (cluster.h) all make the same calls
-// with the same options and callbacks.
+// A model has a layer or a function that makes results from a batch, and what Keras' compile
+// takes: loss, optimizer and metrics. Several workers (cluster.h) all make the same calls with the
+// same options and callbacks.
 //
 // Threads: one at a time, in cross-replica context, outside of runs.
 #pragma once
@@ -31,7 +31,7 @@ typedef struct {
 	choir_layer *layer; // is applied to the column .input
 	choir_forward_fn *forward; // in place of .layer
 	void *user; // of forward
-	// Columns of the dataset. NULL: the first column, the second column, no weights.
+	// Columns of the dataset. NULL: columns 0 and 1, and no weights.
 	const char *input, *labels, *sample_weights;
 	choir_loss_fn *loss; // NULL: only choir_predict works
 	choir_optimizer *optimizer; // NULL: choir_fit does not work
@@ -166,8 +166,8 @@ CHOIR_MUST_CHECK choir_status choir_fit(
 // Computes "val_loss" and the other logs of a validation on one pass over data, and rewinds data.
 CHOIR_MUST_CHECK choir_status choir_evaluate(choir_model *m, choir_distributed_dataset *data);
 
-// Gets the results of some examples, [rows, ..], in the order of the data. The first of them has
-// the index first. results' frame is on the strategy's first device, and is freed when the
+// Gets the results of some examples, [rows, ..], in the order of the data. Row 0 is the example
+// with index first. results' frame is on the strategy's first device, and is freed when the
 // function returns.
 typedef choir_status choir_results_fn(choir_tensor *results, int64_t first, void *user);
 // Calls fn for the results of each batch of one pass, then rewinds data. Each worker gets the

@@ -72,9 +72,8 @@ typedef struct choir_input_options {
 // - CHOIR_INVALID: d has no batch stage and o no global_batch; fewer files than workers; workers
 //   with different options; with DATA, workers with different datasets.
 // - CHOIR_UNSUPPORTED: replication is PER_REPLICA.
-// - CHOIR_STATE: with DATA, the workers' files differ; d has CHOIR_SHARD_HINT, and several workers
-//   use another policy; the thread is in a replica or in another strategy's scope; s is from
-//   before a fork.
+// - CHOIR_STATE: workers' files differ; d has CHOIR_SHARD_HINT, and several workers use another
+//   policy; the thread is in a replica or in another strategy's scope; s is from before a fork.
 choir_distributed_dataset *choir_strategy_distribute_dataset(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *o);
 

@@ -87,7 +87,7 @@ choir_layer *choir_batch_normalization_new(
 
 // Sequences [n, positions, width]
 
-// Applies choir_gather to "name/embeddings" [rows, width], which begin as normal random numbers of
+// Applies choir_gather to "name/embeddings" [rows, width], which begin random normal with
 // deviation 0.02: indices [..] give [.., width].
 choir_layer *choir_embedding_new(const char *name, int64_t rows, int64_t width);
 // Multiplies x [.., width] by an embedding layer's transposed matrix; gives [.., rows] (weight

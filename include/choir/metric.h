@@ -3,7 +3,7 @@
 // order of replicas.
 //
 // A metric's variables are "name/total" and "name/count", or "name/sums", or a confusion matrix's
-// "name/matrix". Weights files (weights.h) do not have them.
+// "name/matrix". Weights files lack them.
 #pragma once
 
 #include "strategy.h"

@@ -29,8 +29,7 @@ choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, d
 // Draws independent normal numbers of mean 0 and deviation 1, in f32 or f64, by Philox4x32-10
 // (extend/kernel_table.h, docs/decisions/0013). They depend on seed, the strategy's seed, the step
 // (the number of runs that applied gradients), the replica, and the number of earlier draws. Draws
-// are counted in the replica's call or, in a frame of choir_frame_new, since that call. Dropout
-// also draws.
+// are counted in the replica's call or, in a frame of choir_frame_new, since it was made.
 choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
 

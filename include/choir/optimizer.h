@@ -118,7 +118,7 @@ typedef struct {
 typedef enum {
 	CHOIR_NONFINITE_ERROR = 0, // CHOIR_INVALID, and nothing is changed
 	CHOIR_NONFINITE_SKIP, // all replicas skip the update, and it is not counted
-	// The update is done. Only the first such update is logged. Not with a DYNAMIC loss scale.
+	// The update is done. Only the first one is logged. Not with a DYNAMIC loss scale.
 	CHOIR_NONFINITE_IGNORE
 } choir_nonfinite;
 

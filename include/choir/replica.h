@@ -104,8 +104,7 @@ CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, c
 
 // In all replicas, with the same axis. Concatenates all replicas' t in the order of ids. Sizes
 // along axis may differ or be 0 (CHOIR_INVALID: another difference). The results' gradients are
-// summed over replicas; the gradient of t is t's part of this sum. CHOIR_UNSUPPORTED: indexed
-// slices.
+// summed over replicas, and t gets its part of this sum. CHOIR_UNSUPPORTED: indexed slices.
 choir_tensor *choir_replica_all_gather(choir_replica *r, choir_tensor *t, int axis);
 
 // In all replicas, with the same replica_id. Gives each replica the t of the replica with this id;

@@ -1,8 +1,8 @@
 // Scopes. From enter to exit, a scope decides in which strategy, and how, this thread makes
 // variables and objects that have variables (layers, optimizers, metrics). Scopes nest. After a
 // failed enter the thread is not in the scope. Outside of all scopes, replicas, merge calls and
-// updates, choir_scope_sync_on_read does nothing. Other calls except choir_scope_enter then fail
-// with CHOIR_STATE.
+// updates, choir_scope_sync_on_read does nothing. Other calls but choir_scope_enter fail with
+// CHOIR_STATE.
 // Threads: the thread that enters a scope exits it.
 #pragma once
 

@@ -62,9 +62,8 @@ choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *con
 // contiguous dataset; chunks are missing in a dataset that can grow, or some but not all chunks in
 // a compressed dataset.
 choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *const names[]);
-// Lists the arrays in a file (npz, npy, or the root group of HDF5), in the order of the file.
-// Arrays of other types are also listed. Fails as the constructors above. Threads: any, one at a
-// time.
+// Lists the arrays in a file (npz, npy, or the root group of HDF5), also arrays of other types, in
+// the order of the file. Fails as the constructors above. Threads: any, one at a time.
 typedef struct choir_array_list choir_array_list;
 typedef struct {
 	const char *name; // "" in an npy file

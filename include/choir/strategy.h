@@ -33,8 +33,8 @@ typedef struct {
 	size_t size;
 	// choir_cross_batch_reduce_to concatenates values with the same dtype, divisor and destination
 	// into packs. Set at most one of these fields. bytes_per_pack: a pack takes values until it
-	// has more bytes than this. num_packs: the number of packs, of one length except the last, or
-	// one pack if this number exceeds that of the elements. Both 0: each value is a collective.
+	// has more bytes than this. num_packs: the number of packs, of one length except the last; one
+	// pack if it exceeds the number of elements. Both 0: each value is a collective.
 	int64_t bytes_per_pack, num_packs;
 	// Seconds that a collective waits for the next device; CHOIR_FOREVER: no limit.
 	double timeout;
@@ -216,7 +216,7 @@ choir_device *choir_strategy_worker_device(const choir_strategy *s, int index);
 // The index of d among these devices, or CHOIR_NONE.
 int choir_strategy_worker_device_index(const choir_strategy *s, const choir_device *d);
 
-// "mirrored" and so on.
+// "mirrored", ...
 const char *choir_strategy_name(const choir_strategy *s);
 
 // The algorithm that sums between devices if a call names no other.

@@ -3,9 +3,9 @@
 // functions.
 //
 // Each worker has an agent: a process that starts the program, passes on its output, and tells the
-// supervisor how it ended. Choir writes the program's present step and collective to a page of
-// memory that program and agent share (environment variable CHOIR_RUN). A job succeeds only if
-// each worker frees its clusters without a failure and exits with status 0.
+// supervisor how it ended. Program and agent share a page of memory with the present step and
+// collective (environment variable CHOIR_RUN). A job succeeds only if each worker frees its
+// clusters without a failure and exits with status 0.
 //
 // Linux only. During choir_supervisor_run, this process adopts descendants whose parents have
 // ended. It kills all of its descendants after a failed attempt, and at the end of the call. So it

@@ -88,8 +88,8 @@ choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Like choir_constant, but without the copy if the device can use host memory. The caller still
-// owns data, and must not change it until f is cleared. When borrowed memory becomes a result or
-// an argument of a merge call, Choir copies it.
+// owns data, and must not change it until f is cleared. Choir copies it for results and for
+// arguments of merge calls.
 choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Makes a plain number: a scalar that takes the dtype of the first operand that is not a plain

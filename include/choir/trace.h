@@ -34,9 +34,9 @@ const char *choir_trace_category_name(choir_trace_category category);
 // Tracks that belong to no replica. A replica's track is its id; other threads have -3, -4, ...
 enum { CHOIR_TRACE_COMMUNICATION = -1, CHOIR_TRACE_PROGRAM = -2 };
 
-// Two spans of a thread are nested or disjoint. If a device sums or updates after its replicas,
-// the span is on its last replica's track. The communication track repeats the sums between
-// devices, each from the first device's start to the last device's end.
+// Two spans of a thread are nested or disjoint. A device's sums and updates after its replicas are
+// on its last replica's track. The communication track repeats the sums between devices, from the
+// first start to the last end.
 typedef struct choir_trace_span {
 	const char *name; // at most 33 bytes are kept
 	choir_trace_category category;

@@ -34,11 +34,10 @@ typedef void choir_restored_fn(choir_restored what, const char *name, void *user
 // How a file's names become names of variables.
 typedef struct {
 	size_t size;
-	// Renames tensors of the file by lines "TENSOR VARIABLE" (docs/pytorch.md has examples). All
-	// workers need the same map. TENSOR may have one star, which matches any text; a star in
-	// VARIABLE stands for that text. The first matching line applies. Without one, a tensor keeps
-	// its name. VARIABLE "-" skips the tensor. "#" begins a comment. At most 1000 lines may have a
-	// star.
+	// Renames tensors of the file by lines "TENSOR VARIABLE" (docs/pytorch.md). All workers need
+	// the same map. TENSOR may have one star, which matches any text; a star in VARIABLE stands
+	// for that text. The first matching line applies. Without one, a tensor keeps its name.
+	// VARIABLE "-" skips the tensor. "#" begins a comment. At most 1000 lines may have a star.
 	//
 	// After the names, "axes AXES", or AXES alone, permutes axes as choir_transpose does: "1,0"
 	// for PyTorch's dense kernels, "2,3,1,0" for its convolutions. Before the axes, "reshape

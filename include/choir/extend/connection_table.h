@@ -3,8 +3,8 @@
 // sockets.
 //
 // A connection is a stream in both directions, in order. If a byte is lost, the connection ends,
-// and later calls report this; no other connection sends bytes again. Both ends prove that they
-// have the job's key before the first byte arrives. A peer without this proof gets no byte.
+// and later calls report this. The bytes are not sent again. Both ends prove that they have the
+// job's key before the first byte arrives.
 //
 // Only the slot wait may block. A slot that cannot continue at the moment succeeds with 0 bytes,
 // or with connection 0. After a connection has failed, all calls on it fail until the caller drops
@@ -39,7 +39,7 @@ typedef struct choir_connection_table {
 	size_t self_size;
 	choir_status (*open)(void *self, const void *argument);
 	void (*close)(void *self); // drops all connections and listeners
-	// Writes the address for connect to bound, with the port that the system chose for port 0.
+	// bound gets the address for connect, with the port that the system chose for port 0.
 	// CHOIR_STATE: the address is in use. CHOIR_INVALID: its form is invalid, or it is not safe
 	// without a key.
 	choir_status (*listen)(
@@ -60,7 +60,8 @@ typedef struct choir_connection_table {
 	void (*describe)(const void *self, uint64_t connection, char *text, size_t size);
 	// Closes a connection or listener. Bytes sent before still arrive if the peer is alive.
 	void (*drop)(void *self, uint64_t connection);
-	// Blocks until one of waits is ready, wake is called, or now reaches until.
+	// Blocks until an element of waits is ready, the slot wake is called, or the time until of the
+	// slot now has come.
 	choir_status (*wait)(void *self, choir_connection_wait waits[], int n, double until);
 	void (*wake)(void *self); // (any) ends the present wait, else the next
 	double (*now)(void *self); // (any) seconds on the monotonic clock that time limits use

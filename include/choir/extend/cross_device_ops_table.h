@@ -17,8 +17,8 @@ typedef enum {
 	CHOIR_BROADCAST // root's only partial sum, unchanged, for members that want it
 } choir_collective_kind;
 
-// The sum over replicas lo to hi - 1: one of the largest nodes of the canonical tree that have
-// only one member's replicas.
+// The sum over replicas lo to hi - 1, a node of the canonical tree. The member runs all of these
+// replicas, but not all of the parent node's.
 typedef struct {
 	int lo, hi;
 	void *data; // of the collective's dtype, packed, on the member's device
@@ -43,11 +43,11 @@ typedef struct {
 	// On the member's device; overlaps no partial sum. NULL: this member wants no result. Members
 	// with host memory may pass the same memory, which is written once.
 	void *result;
-	// NULL, or called after elements first to first + count - 1 of the result are final, on any
-	// thread that is inside wait. If members share a result, only one of their functions is called
-	// for each element. first is a multiple of 8192, and so is count except in the last chunk.
-	// data is this chunk, in scratch memory if result is NULL. If done fails, the collective
-	// fails.
+	// NULL, or a function that is called after count elements of the result, from first on, are
+	// final. It is called on any thread inside wait. If members share a result, only one of their
+	// functions is called for each element. first is a multiple of 8192, and so is count except in
+	// the last chunk. data is this chunk, in scratch memory if result is NULL. If done fails, the
+	// collective fails.
 	choir_status (*done)(void *user, int64_t first, int64_t count, const void *data);
 	void *user;
 	int64_t batch_bytes; // of all results of this collective's batch; 0: no batch
@@ -74,8 +74,8 @@ typedef struct choir_cross_device_ops_table {
 	// How well the algorithm suits the group and a collective of this many bytes, from 0 (not at
 	// all) to 100. A new strategy takes the named table, else the table with the highest score for
 	// an all-reduce of 1 MiB. "direct" has 100 if all members have host memory, else 0. "ring" has
-	// 20 with three or more separate memories and 32 KiB for each member, else 1.
-	// "hierarchical_copy" has 10 with four or more separate memories, else 1.
+	// 20 if there are three or more separate memories, and at least 32 KiB for each member, else
+	// 1. "hierarchical_copy" has 10 with four or more separate memories, else 1.
 	// "reduce_to_one_device" has 1.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self

@@ -1,7 +1,6 @@
 // The interface between libchoir and libchoir-cuda, the library for NVIDIA's GPUs. libchoir is not
 // linked with CUDA. On a machine with NVIDIA's driver, it opens libchoir-cuda when a program first
-// asks for a device of the kind "gpu". libchoir-cuda calls only the functions in its argument, so
-// it works with the static and the shared libchoir.
+// asks for a device of the kind "gpu". libchoir-cuda calls only the functions in its argument.
 #pragma once
 
 #include "../log.h"
@@ -30,7 +29,7 @@ typedef struct {
 // A kernel of the CPU, for calls without a kernel in libchoir-cuda.
 typedef struct {
 	size_t attribute_bytes; // of the operation's attributes
-	size_t written; // run writes out and this number of inputs, from the first on
+	size_t written; // run writes to out and to this number of inputs, from the first on
 	// Computes the call on host memory, on a thread of CUDA. call->user is this struct's user.
 	choir_status (*run)(const struct choir_kernel_call *call);
 	const void *user;

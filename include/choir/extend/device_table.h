@@ -1,11 +1,11 @@
 // The table of a kind of device: its memory and its streams. The host may have no access to the
 // memory, and work may be queued when a call returns. A stream is a queue: its tasks run in order.
-// Only wait_event and wait order tasks of two streams.
+// Only the slots wait_event and wait order tasks of two streams.
 //
 // Rules of all tables: extend.h. Calls of a NULL slot fail with CHOIR_UNSUPPORTED, or do nothing
 // if the slot returns void. Without count, the kind has no devices. Without allocate, its devices
-// have no memory. Choir allocates self for each device and stream (stream_size bytes, zeroed) for
-// each stream. If a slot fails, Choir adds the device's name to the text.
+// have no memory. Choir allocates self for each device and, for each stream, stream: stream_size
+// bytes, zeroed. If a slot fails, Choir adds the device's name to the text.
 //
 // Threads: for each device or stream, Choir calls slots not marked (any) from one thread at a
 // time, not always the same. Choir may hold a lock during a call, so a slot may call only
@@ -30,7 +30,8 @@ typedef struct choir_device_table {
 	// calls close, and the next look-up calls open again. Choir never closes an open device.
 	choir_status (*open)(void *self, int index);
 	void (*close)(void *self);
-	// (any) Sets *info's fields for cores and memory, which are 0. Choir sets kind and index.
+	// (any) Sets *info's fields for cores and memory, which are 0 before the call. Choir sets kind
+	// and index.
 	void (*describe)(const void *self, choir_device_info *info);
 	// (any) Sets *memory to uninitialized memory, aligned to 64 bytes. CHOIR_NO_MEMORY needs no
 	// text.
@@ -64,7 +65,7 @@ typedef struct choir_device_table {
 	// fastest copies to and from all devices of the kind.
 	choir_status (*host_allocate)(void *self, size_t bytes, void **memory);
 	void (*host_release)(void *self, void *memory, size_t bytes); // (any)
-	// The slot copy has read the host's memory when it returns.
+	// When the slot copy returns, it has already read the host's memory.
 	bool copies_at_once;
 } choir_device_table;
 

@@ -49,13 +49,13 @@ typedef struct {
 //   "sigmoid_gradient": y, dy: dy y (1 - y).
 // - "gelu_gradient", "gelu_tanh_gradient", "silu_gradient", "softplus_gradient": x, dy.
 //
-// "huber": choir_huber of x = prediction - target. "huber_gradient": x, dy: dy times x, where x is
-// clipped to -delta and delta.
+// "huber": choir_huber of x = prediction - target. "huber_gradient": x, dy: dy times (x clipped to
+// [-delta, delta]).
 typedef struct {
 	double delta;
 } choir_huber_attributes;
 
-// "scale": x times by, which is first rounded to the dtype.
+// "scale": x multiplied by .by, which is first rounded to the dtype.
 typedef struct {
 	double by;
 } choir_scale_attributes;
@@ -158,8 +158,8 @@ typedef struct {
 // "softmax_cross_entropy": logits [.., classes], labels [..] of u8, i32 or i64; out [..]. A label
 // that is not a class is CHOIR_INVALID, or gives NAN if a kernel cannot report it.
 // "softmax_cross_entropy_gradient": logits, labels, dlosses [..]; out, shaped like logits:
-// (softmax(logits) - weight) dloss. A class's weight is smoothing / classes; the label's is 1 -
-// smoothing more.
+// (softmax(logits) - weight) dloss. A class's weight is smoothing / classes; that of the label is
+// larger by 1 - smoothing.
 typedef struct {
 	double smoothing;
 } choir_cross_entropy_attributes;
@@ -277,7 +277,7 @@ typedef struct {
 // - The first variable with a sum that is not finite (-1: none).
 //
 // Gradients are not finite if there is such a variable, or if clip is not 0 and norm is not
-// finite. Then, unless any is true, nothing must be written and the factor is 0.
+// finite. Then nothing must be written and the factor is 0, unless .any is true.
 typedef struct {
 	double scale, clip;
 	bool any;
@@ -337,9 +337,9 @@ typedef struct choir_kernel_table {
 	choir_status (*run)(const choir_kernel_call *call);
 	// If not 0, the kernel runs only if choir_kernel_run names it.
 	choir_arithmetic arithmetic;
-	// Runs count calls as run does, in any order. The calls have one stream, dtype and number of
-	// inputs, and need no scratch memory. No call writes what another uses. Optimizers use run_all
-	// for updates of many variables. NULL: Choir calls run for each call.
+	// Does what run does, for an array of count calls, in any order. The calls have one stream,
+	// dtype and number of inputs, and need no scratch memory. No call writes what another uses.
+	// Optimizers use run_all for updates of many variables. NULL: Choir calls run for each call.
 	choir_status (*run_all)(const choir_kernel_call *calls, size_t count);
 } choir_kernel_table;
 

@@ -1,6 +1,6 @@
 // The interface between libchoir and libchoir-mpi. A site can build libchoir-mpi with its own MPI
 // from Choir's mpi.c: mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c. libchoir-mpi calls only
-// the functions in its argument, so it works with the static and the shared libchoir.
+// the functions in its argument.
 #pragma once
 
 #include "transport_table.h"

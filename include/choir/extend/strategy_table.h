@@ -1,5 +1,5 @@
-// The strategy table says on which devices variables are. Kinds of strategies differ only in these
-// devices and in their options. Rules of all tables: extend.h.
+// The strategy table says on which devices variables are. Kinds of strategies differ only in this
+// and in their options. Rules of all tables: extend.h.
 //
 // A device that shares a copy's memory reads the copy directly; another device reads a duplicate
 // of the first copy. Choir sends sums of gradients to the copies, and updates each copy on its

@@ -72,8 +72,7 @@ typedef struct {
 	// Lists of devices, with NULL at the end. The programs run on each list. NULL: "cpu:0" and
 	// "cpu:0,cpu:1".
 	const char *const *devices;
-	// The mirrored strategy's device, of the kind of .devices, because kinds round differently.
-	// NULL: "cpu:0".
+	// The mirrored strategy's device, of the kind of .devices. NULL: "cpu:0".
 	const char *model;
 
 	// A table of transports, registered or not. For each check, two workers open the transport,
@@ -81,8 +80,9 @@ typedef struct {
 	// leaves. If a check takes longer than 60 s, the suite stops, and does not free its threads
 	// and memory.
 	const struct choir_transport_table *transport;
-	// Gives the argument of open for worker 0 or 1; NULL: NULL. Each check is a round, numbered
-	// from 0, whose workers must be able to connect. user is that of choir_suite_run.
+	// Gives the argument of open for worker 0 or 1. If it is NULL, so is the argument. Each check
+	// is a round, numbered from 0, whose workers must be able to connect. user is that of
+	// choir_suite_run.
 	const void *(*argument)(int round, int worker, void *user);
 } choir_suite_options;
 

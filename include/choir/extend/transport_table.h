@@ -4,14 +4,15 @@
 // Messages with the same sender, receiver and tag arrive in the order in which they were sent,
 // others in any order. A receive takes the next message of its sender and tag, which has at most
 // capacity bytes. send and receive begin a request. test makes progress, and tells whether the
-// request is done. Until then, Choir does not write to memory that is sent, and does not access
-// memory that is received.
+// request is done. Until then, Choir does not write to the memory of a send, and does not access
+// that of a receive.
 //
 // If a worker is lost, the others' calls fail with CHOIR_PEER_LOST; after an abort, with
 // CHOIR_CANCELLED. The text names the worker.
 //
-// Threads: Choir makes one call at a time, from any of its threads, with a lock held; for slots
-// marked (any), without a lock. A slot may call only choir_fail of Choir.
+// Threads: Choir holds a lock during a call, so calls come one at a time, from any of its threads.
+// It calls slots marked (any) without the lock, also during other calls. A slot may call only
+// choir_fail of Choir.
 #pragma once
 
 #include "../cluster.h"
@@ -21,7 +22,7 @@ CHOIR_C_BEGIN
 // Tags are 0 to CHOIR_TRANSPORT_TAGS - 1.
 #define CHOIR_TRANSPORT_TAGS 16384
 
-// NULL slots: send, receive and test fail with CHOIR_UNSUPPORTED; workers gives 1, and worker 0;
+// NULL slots: send, receive and test fail with CHOIR_UNSUPPORTED; workers gives 1; worker gives 0;
 // now reads the system's monotonic clock; pause first spins, then yields, then sleeps. The others
 // do nothing.
 typedef struct choir_transport_table {
@@ -46,15 +47,15 @@ typedef struct choir_transport_table {
 	// Never blocks. If *done is true, the request ends, and *bytes is the size of the message. A
 	// failure does not change the request.
 	choir_status (*test)(void *self, uint64_t request, bool *done, size_t *bytes);
-	// Gives up a request whose message will not come. Then its memory is unused, unless a receiver
-	// is reading it at the moment.
+	// Gives up a request whose message will not come. Then the transport does not use its memory,
+	// but a receiver that is reading it may finish.
 	void (*drop)(void *self, uint64_t request);
 	// Tells all workers that this worker stops, and why, as far as possible without waiting. The
 	// others' tests then fail.
 	void (*abort)(void *self, const char *why);
 	double (*now)(void *self); // (any) seconds on the clock of time limits
-	// (any) Called by a waiting thread that has called test turn times. Returns when a request may
-	// have changed, or when now reaches until.
+	// (any) A waiting thread calls this after each call of test; turn counts them from 0. Returns
+	// when a request may have changed, or at the time until of the slot now.
 	void (*pause)(void *self, int turn, double until);
 	// Messages of up to this number of bytes need no help of the receiver. Choir may send several
 	// of them in place of a larger one. 0: unknown.

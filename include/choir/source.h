@@ -151,8 +151,8 @@ typedef struct choir_csv_options {
 	// The number of rows to read to infer the columns; 0: all. Later rows that do not fit are bad
 	// records.
 	int64_t infer_rows;
-	// A CSV dataset of files with the same header. Its columns and texts are used. If it is NULL
-	// or lacks texts of a chosen column, this call reads the files to infer them.
+	// A CSV dataset of files with the same header. This call uses its columns and texts. If it is
+	// NULL or lacks texts of a chosen column, this call reads the files to infer them.
 	const choir_dataset *schema;
 	// An additional i64 column with each row's number, from 0, over all rows of all files.
 	const char *row_number;

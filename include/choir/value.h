@@ -73,8 +73,8 @@ choir_frame *choir_values_frame(choir_values *set);
 choir_value *choir_values_find(choir_values *set, const char *name);
 
 // Setting a leaf again replaces it. A set uses a tensor of its own frame directly; if the tensor
-// borrows memory, this must stay valid until the set is cleared. It makes a view of a tensor of
-// another frame, or a copy if the tensor is borrowed, a read of a variable, or on another device.
+// borrows memory, this must stay valid until the set is cleared. The set makes a view of another
+// frame's tensor, or a copy if the tensor is borrowed, a read of a variable, or on another device.
 //
 // CHOIR_STATE: the tensor is freed or a stale read (tensor.h).
 

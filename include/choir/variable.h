@@ -93,9 +93,9 @@ choir_variable *choir_variable_new(
 
 // Makes a mirrored, trainable variable without aggregation on the program's memory, which has
 // packed elements and must outlive the strategy. Devices with host memory use this memory itself,
-// so the program may write to it between runs. Every successful run outside of merge calls copies
-// the values of other devices back to it. Fails as choir_variable_new. CHOIR_STATE also: the
-// thread is in a replica.
+// so the program may write to it between runs. Other devices have copies. Every successful run
+// outside of merge calls writes these to the program's memory. Fails as choir_variable_new.
+// CHOIR_STATE also: the thread is in a replica.
 choir_variable *choir_variable_wrap(
 		const char *name, choir_dtype dtype, choir_shape shape, void *memory);
 

@@ -60,8 +60,8 @@ typedef struct choir_connection_table {
 	void (*describe)(const void *self, uint64_t connection, char *text, size_t size);
 	// Closes a connection or listener. Bytes sent before still arrive if the peer is alive.
 	void (*drop)(void *self, uint64_t connection);
-	// Blocks until an element of waits is ready, the slot wake is called, or the time until of the
-	// slot now has come.
+	// Blocks until an element of waits is ready, wake(self) is called, or now(self) is at least
+	// until.
 	choir_status (*wait)(void *self, choir_connection_wait waits[], int n, double until);
 	void (*wake)(void *self); // (any) ends the present wait, else the next
 	double (*now)(void *self); // (any) seconds on the monotonic clock that time limits use

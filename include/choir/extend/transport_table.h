@@ -55,7 +55,7 @@ typedef struct choir_transport_table {
 	void (*abort)(void *self, const char *why);
 	double (*now)(void *self); // (any) seconds on the clock of time limits
 	// (any) A waiting thread calls this after each call of test; turn counts them from 0. Returns
-	// when a request may have changed, or at the time until of the slot now.
+	// when a request may have changed, or when now(self) is at least until.
 	void (*pause)(void *self, int turn, double until);
 	// Messages of up to this number of bytes need no help of the receiver. Choir may send several
 	// of them in place of a larger one. 0: unknown.

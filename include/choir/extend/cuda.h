@@ -10,7 +10,7 @@
 CHOIR_C_BEGIN
 
 // The version of this interface. libchoir opens a libchoir-cuda only of the same version.
-#define CHOIR_CUDA_PLUGIN_VERSION 1
+#define CHOIR_CUDA_PLUGIN_VERSION 2
 
 struct choir_kernel_table; // kernel_table.h
 struct choir_kernel_call; // kernel_table.h
@@ -25,6 +25,8 @@ typedef struct {
 	// Returns the self of a device of the kind "gpu", or NULL for a device of another kind.
 	void *(*device_self)(const choir_device *d);
 	unsigned (*fork_generation)(void); // a number that differs in the child of a fork
+	// Releases the memory of a device that libchoir keeps and nothing uses. False: there was none.
+	bool (*release_unused)(const choir_device *d);
 } choir_cuda_argument;
 
 // A kernel of the CPU that serves a call for which libchoir-cuda has no kernel.

@@ -21,9 +21,9 @@ CHOIR_C_BEGIN
 // Tags are 0 to CHOIR_TRANSPORT_TAGS - 1.
 #define CHOIR_TRANSPORT_TAGS 16384
 
-// NULL slots: send, receive and test fail with CHOIR_UNSUPPORTED; workers gives 1, and worker 0;
-// now reads the system's monotonic clock; pause first spins, then yields, then sleeps. The others
-// do nothing.
+// NULL slots: send, receive and test fail with CHOIR_UNSUPPORTED; workers gives 1, worker 0 and
+// takes_memory_of false; now reads the system's monotonic clock; pause first spins, then yields,
+// then sleeps. The others do nothing.
 typedef struct choir_transport_table {
 	size_t size;
 	uint32_t version;
@@ -59,6 +59,9 @@ typedef struct choir_transport_table {
 	// Messages of up to this number of bytes need no help of the receiver. Choir may send several
 	// of them in place of a larger one. 0: unknown.
 	size_t eager;
+	// (any) Whether data of send and receive may be memory of devices of this kind ("gpu"). Choir
+	// has waited for the device before it calls send, and does not use the device until test.
+	bool (*takes_memory_of)(const void *self, const char *kind);
 } choir_transport_table;
 
 // Registers a table for .transport of clusters.

@@ -89,7 +89,8 @@ static const option options[] = {
 				"first stage (resnet20: 16; resnet18: 64; mobilenet: 32)" },
 	{ .name = "--layers", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.layers,
 		.min = 1, .max = MAX_LAYERS, .recorded = true,
-		.help = "blocks (gpt: 4; lstm: 1), or layers of a resnet20: 6 n + 2\nfor an integer n (20)" },
+		.help = "blocks (gpt: 4; lstm: 1), or layers of a resnet20: 6 n + 2\n"
+				"for an integer n (20)" },
 	{ .name = "--heads", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.heads,
 		.min = 1, .max = MAX_WIDTH, .recorded = true,
 		.help = "gpt: attention heads, a divisor of the width (4)" },

@@ -74,8 +74,8 @@ static const option options[] = {
 				"by up to an eighth), flip (left to right), or both (none)" },
 	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.train_examples, .min = 1, .recorded = true,
-		.help = "number of training examples; the rest is the test set\n"
-				"(4/5 of the data; text: 9/10 of the windows)" },
+		.help = "number of training examples (4/5 of the data; text: 9/10\n"
+				"of the windows); the rest is the test set" },
 	{ .name = "--model", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.model,
 		.choices = model_kinds, .recorded = true,
 		.help = "model: mlp, cnn, resnet20, resnet18, mobilenet; gpt or lstm\n"
@@ -203,7 +203,8 @@ static const option options[] = {
 				"the training fails; 0: no limit (60)" },
 	{ .name = "--trace", .value = "FILE", .kind = OPTION_TEXT, .to = &given.trace,
 		.help = "write a trace in Chrome's format (https://ui.perfetto.dev)\n"
-				"and print where the time went; under mpirun worker N\nwrites FILE.N" },
+				"and print where the time went; under mpirun worker N > 0\n"
+				"writes FILE.N" },
 	{ .name = "--log", .value = "DIR", .kind = OPTION_TEXT, .to = &given.log,
 		.help = "write loss, accuracy and rates as TensorBoard event files" },
 	{ .name = "--run", .value = "DIR", .kind = OPTION_TEXT, .to = &given.run,

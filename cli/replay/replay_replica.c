@@ -58,7 +58,7 @@ static const command self = {
 	.name = "choir replay",
 	.operands = "",
 	.about = "Runs one replica of one training step again and prints its loss and gradients.\n\n"
-			 "The bits are those of the training, also on other devices. In a debugger\n"
+			 "The bits are the same as in the training, also on other devices. In a debugger\n"
 			 "(gdb --args choir replay ...), break at "
 			 "choir_strategy_run_replica, then at train_step.",
 	.examples = { "choir replay --checkpoint run --step 120 --replica 1 --check",

@@ -49,8 +49,11 @@ typedef struct {
 	// A line "torch" says that the file has the names and layouts of PyTorch: "a.b.weight" becomes
 	// "a/b/kernel", "a/b/gamma" or "a/b/embeddings", and so on. Axes of kernels are permuted
 	// without a line, and so are those of a flattened image in front of a dense layer in a
-	// choir_sequential. Lines without axes then rename modules: "0.* hidden.*". A line "keras"
-	// says that names may end in ":0".
+	// choir_sequential. Lines without axes then rename modules: "0.* hidden.*".
+	//
+	// A line "keras" says that the file has the names and layouts of Keras. Names may end in ":0",
+	// and may have a recurrent layer's cell ("gru/gru_cell/kernel"). A GRU's bias, [2, 3 h], has
+	// Choir's bias and recurrent bias.
 	//
 	// "torch" also puts the gates of a GRU into Choir's order, and adds the two biases of an LSTM.
 	// "rnn.weight_ih_l1_reverse" belongs to the layer "rnn/l1_reverse", and "_l0" to "rnn/l0" or
@@ -66,8 +69,9 @@ typedef struct {
 // the map; no value for any variable. CHOIR_INVALID also if the shape fits, but elements would be
 // in the wrong order: "axes 1,0" for a dense kernel behind a flattened image in a
 // choir_sequential; no axes for a kernel whose shape is the same in both orders, while other lines
-// have axes. With "torch" also: a recurrent layer without all of its tensors. CHOIR_UNSUPPORTED:
-// an LSTM with projections. All workers need the same map.
+// have axes. With "torch" also: a recurrent layer without all of its tensors. With "keras" also: a
+// GRU without reset_after. CHOIR_UNSUPPORTED: an LSTM with projections. All workers need the same
+// map.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
 

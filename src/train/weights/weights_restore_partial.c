@@ -158,7 +158,7 @@ static choir_status check_gru_of_keras(const part *p, size_t i)
 			(long long) v->elements);
 }
 
-// What a cell without biases lacks would keep the values that a bias begins with.
+// A cell without biases would leave the variables' biases at their initial values.
 static choir_status check_recurrent(const part *p, size_t i)
 {
 	const choir_variable *v = p->weights.variable[i];

@@ -4,6 +4,7 @@
 #include "op/kernel/kernel.h"
 #include "op/plain/half.h"
 #include "op/precision/precision.h"
+#include "tensor/buffer_pool.h"
 #include "test.h"
 
 #include <math.h>
@@ -446,6 +447,37 @@ TEST(the_cost_is_measured)
 	assert_int_equal(choir_precision_measure(CHOIR_PRECISION_AUTO, NULL, &cost), CHOIR_INVALID);
 	assert_text_holds(choir_error(), "precision:*auto*MIXED_BF16");
 	assert_false(choir_precision_is_native(CHOIR_PRECISION_F32));
+}
+
+// Bytes that a forward pass of dense layers and norms keeps for the backward pass.
+static double kept(choir_precision p)
+{
+	enum { ROWS = 2048, WIDTH = 64, LAYERS = 4 };
+	const choir_device *d = choir_device_find("cpu:0");
+	given g;
+	given_open(&g, "cpu:0", 13);
+	choir_tensor *x = normal(&g, CHOIR_SHAPE(ROWS, WIDTH)),
+				 *w = normal(&g, CHOIR_SHAPE(WIDTH, WIDTH));
+	choir_tensor *scale = normal(&g, CHOIR_SHAPE(WIDTH)), *bias = normal(&g, CHOIR_SHAPE(WIDTH));
+	const size_t before = chi_buffer_in_use(d);
+	choir_tape *tape = choir_tape_begin(g.frame);
+	choir_frame_set_precision(g.frame, p);
+	choir_tensor *y = x, *gradient;
+	for (int i = 0; i < LAYERS; i++)
+		y = choir_layer_norm(chi_dense(y, w, bias, CHOIR_GELU), scale, bias, 1e-5);
+	const double bytes = (double) (chi_buffer_in_use(d) - before);
+	if (choir_tape_gradient(tape, choir_sum(y, CHOIR_ALL_AXES), 1, &w, &gradient) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	given_close(&g);
+	return bytes;
+}
+
+TEST(half_of_the_activations_is_kept)
+{
+	const double f32 = kept(CHOIR_PRECISION_F32);
+	assert_true(f32 >= 4.0 * 2 * 2048 * 64 * sizeof(float));
+	assert_true(kept(CHOIR_PRECISION_MIXED_BF16) < 0.6 * f32);
+	assert_true(kept(CHOIR_PRECISION_MIXED_F16) < 0.6 * f32);
 }
 
 static choir_status copy(size_t n, const choir_buffer in[], choir_buffer *out, void *user)

@@ -411,6 +411,34 @@ TEST(recurrent_layers_round_operands_and_results)
 	}
 }
 
+#ifdef CHI_HAS_ONEDNN
+static double memory_of_lstm(choir_precision p)
+{
+	enum { N = 16, T = 64, H = 32 };
+	const choir_device *d = choir_device_find("cpu:0");
+	given g;
+	choir_tensor *in[RECURRENT], *out[RECURRENT + 1];
+	given_open(&g, "cpu:0", 14);
+	recurrent_inputs(&g, 4, N, T, H, CHOIR_F16, in);
+	const size_t before = chi_buffer_in_use(d);
+	chi_buffer_reset_peak(d);
+	run_recurrent(&g, 4, p, in, out);
+	const double bytes = (double) (chi_buffer_peak(d) - before);
+	given_close(&g);
+	return bytes;
+}
+
+// Only one time step is widened at a time, beside the weights.
+TEST(an_lstm_of_f16_needs_less_memory_than_one_of_f32)
+{
+	const char *which = getenv("CHOIR_KERNELS");
+	if (which != NULL && strcmp(which, "plain") == 0)
+		skip();
+	assert_true(memory_of_lstm(CHOIR_PRECISION_MIXED_F16) <
+			0.75 * memory_of_lstm(CHOIR_PRECISION_F32));
+}
+#endif
+
 TEST(what_each_rule_gives)
 {
 	given g;

@@ -147,6 +147,9 @@ static void check_settings(void)
 	const char *overlap = getenv("CHOIR_OVERLAP"), *mpi = getenv("CHOIR_MPI");
 	if (overlap != NULL && strcmp(overlap, "on") != 0 && strcmp(overlap, "off") != 0)
 		note(true, "CHOIR_OVERLAP=%s: unknown value; known: on, off", overlap);
+	const char *aware = getenv("CHOIR_GPU_AWARE_MPI");
+	if (aware != NULL && strcmp(aware, "on") != 0 && strcmp(aware, "off") != 0)
+		note(true, "CHOIR_GPU_AWARE_MPI=%s: unknown value; known: on, off", aware);
 	if (mpi == NULL || strcmp(mpi, mpis[0]) == 0 || strcmp(mpi, mpis[1]) == 0)
 		return;
 	if (strchr(mpi, '/') == NULL)

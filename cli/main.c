@@ -19,7 +19,7 @@ static const struct {
 	{ "train", train_main, "train a model, test it and save its weights" },
 	{ "predict", predict_main, "classify data with saved weights" },
 	{ "sample", sample_main, "continue a text with a saved model" },
-	{ "export", export_main, "write a trained model as one C file" },
+	{ "export", export_main, "write a trained model as one C file, or its weights" },
 	{ "import", import_main, "make a model from weights of PyTorch or Keras" },
 	{ "inspect", inspect_main, "show what a file holds and where it is damaged" },
 	{ "replay", replay_main, "run one replica of one training step again" },

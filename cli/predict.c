@@ -61,9 +61,9 @@ static const command self = {
 			"labels, the label. The last line has the accuracy, or the bits per byte. An example\n"
 			"of text:FILE is a window as long as the model's context; its class is the next "
 			"byte.\n\n"
-			"For csv:FILE the lines are CSV with a header: the row's number in the file, the "
-			"name\n"
-			"of the class and, if there are labels, the label. The accuracy goes to standard\n"
+			"For csv:FILE the lines are CSV with a header: the row's number in the file, from 1\n"
+			"without the header, the name of the class and, if there are labels, the label.\n"
+			"Error messages and --json count rows in the same way. The accuracy goes to standard\n"
 			"error. Columns are found by their names, in any order, and labels are not needed.\n"
 			"--data - reads CSV from standard input. For images:DIR the lines are CSV, too: the\n"
 			"file, the name of the class and, if DIR has a directory for each class, the label.",
@@ -196,13 +196,19 @@ static void print_header(const prediction *p)
 	putchar('\n');
 }
 
+// As error messages count rows.
+static int64_t row_of(int64_t example)
+{
+	return example + 1;
+}
+
 static void print_row(const prediction *p, const answer *a)
 {
 	char number[24];
 	if (p->data.images)
 		print_field("", image_path(&p->data, a->number));
 	else
-		printf("%lld", (long long) a->number);
+		printf("%lld", (long long) row_of(a->number));
 	print_field(",", class_name(p, a->class, number));
 	if (p->data.labelled)
 		print_field(",", class_name(p, a->label, number));
@@ -217,6 +223,8 @@ static void print_object(const prediction *p, const answer *a)
 	json_begin();
 	json_text("event", "prediction");
 	json_integer("example", a->number);
+	if (p->data.csv)
+		json_integer("row", row_of(a->number));
 	if (p->data.images)
 		json_text("file", image_path(&p->data, a->number));
 	json_integer("class", a->class);
@@ -251,20 +259,22 @@ static void print_one(const prediction *p, const answer *a)
 	putchar('\n');
 }
 
-static void print_numbers(const prediction *p, int64_t row, const float *found, const float *meant)
+static void print_numbers(
+		const prediction *p, int64_t example, const float *found, const float *meant)
 {
 	const size_t n = (size_t) p->model.plan.classes;
 	if (given.json) {
 		json_begin();
 		json_text("event", "prediction");
-		json_integer("example", row);
+		json_integer("example", example);
+		json_integer("row", row_of(example));
 		json_floats("numbers", n, found);
 		if (meant != NULL)
 			json_floats("labels", n, meant);
 		json_end();
 		return;
 	}
-	printf("%lld", (long long) row);
+	printf("%lld", (long long) row_of(example));
 	for (size_t i = 0; i < n; i++)
 		printf(",%.9g", (double) found[i]);
 	for (size_t i = 0; meant != NULL && i < n; i++)

@@ -152,8 +152,18 @@ static choir_status queue_broadcast(cross *x, slot *s)
 	return all_done(x, s);
 }
 
+static void warn_once()
+{
+	static std::once_flag once;
+	std::call_once(once, [] {
+		with.log(CHOIR_LOG_WARNING,
+				"gpu: NCCL is missing (libnccl.so.2), and GPUs have no access to each other's "
+				"memory; sums go through the host");
+	});
+}
+
 // NCCL has one rank for each GPU.
-static int score(const choir_group *group, choir_collective_kind, int64_t)
+static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)
 {
 	device *d[MAX_MEMBERS];
 	if (!find_members(group, d))
@@ -162,6 +172,8 @@ static int score(const choir_group *group, choir_collective_kind, int64_t)
 		for (int k = 0; k < i; k++)
 			if (d[i]->gpu == d[k]->gpu)
 				return 0;
+	if (nccl() == NULL && cross_table.score(group, kind, bytes) == 0)
+		warn_once();
 	return nccl() != NULL ? 50 : 0;
 }
 

@@ -28,6 +28,19 @@ choir_status copy_by(cross *x, int member, void *to, const void *from, size_t by
 			x->d[member], cudaMemcpyAsync, to, from, bytes, cudaMemcpyDefault, x->own[member]->s);
 }
 
+// A full GPU gets back what libchoir's pool does not use.
+static choir_status allocate(const cross *x, int member, size_t bytes, void **out)
+{
+	device *d = x->d[member];
+	cudaError_t error = cudaMalloc(out, bytes);
+	if (error == cudaErrorMemoryAllocation && with.release_unused(x->group->devices[member]))
+		error = cudaMalloc(out, bytes);
+	if (error != cudaErrorMemoryAllocation)
+		return check_on(d, error, "cudaMalloc");
+	(void) cudaGetLastError();
+	return with.fail(CHOIR_NO_MEMORY, "gpu:%d: no memory for %zu bytes of a sum", d->index, bytes);
+}
+
 choir_status keep_scratch(cross *x, int member, size_t bytes)
 {
 	device *d = x->d[member];
@@ -39,7 +52,7 @@ choir_status keep_scratch(cross *x, int member, size_t bytes)
 		CHOIR_TRY(CALL(d, cudaFree, x->scratch[member]));
 	x->scratch[member] = NULL;
 	x->scratch_bytes[member] = 0;
-	CHOIR_TRY(CALL(d, cudaMalloc, &x->scratch[member], bytes));
+	CHOIR_TRY(allocate(x, member, bytes, &x->scratch[member]));
 	x->scratch_bytes[member] = bytes;
 	return CHOIR_OK;
 }

@@ -89,6 +89,16 @@ static choir_status open_plugin(const choir_cuda_argument *argument)
 			error == cudaSuccess ? "there is none" : cudaGetErrorString(error));
 }
 
+static bool sees_others(int gpu)
+{
+	int can = 1;
+	for (int other = 0; can && other < count_gpus(); other++)
+		if (other != gpu && cudaDeviceCanAccessPeer(&can, gpu, other) != cudaSuccess)
+			can = 0;
+	(void) cudaGetLastError();
+	return can != 0;
+}
+
 // The name of a MIG instance ends in its profile, such as "MIG 1g.10gb".
 static void describe_gpu(int gpu, char *line, size_t size)
 {
@@ -101,8 +111,9 @@ static void describe_gpu(int gpu, char *line, size_t size)
 	(void) cudaGetLastError();
 	if (error == cudaSuccess)
 		snprintf(line, size,
-				"GPU %d: %s, compute capability %d.%d, %d multiprocessors, %zu MiB, %zu free", gpu,
-				of.name, of.major, of.minor, of.multiProcessorCount, all >> 20, left >> 20);
+				"GPU %d: %s, compute capability %d.%d, %d multiprocessors, %zu MiB, %zu free%s",
+				gpu, of.name, of.major, of.minor, of.multiProcessorCount, all >> 20, left >> 20,
+				sees_others(gpu) ? "" : "; no peer access to all other GPUs: sums are slow");
 	else
 		snprintf(line, size, "GPU %d: cannot be used: %s (%s)", gpu, cudaGetErrorString(error),
 				cudaGetErrorName(error));

@@ -42,13 +42,13 @@ struct window {
 		return bottom > top && right > left ? (bottom - top) * (right - left) : 0;
 	}
 
-	// The first element of x that equals y; -1: none.
+	// The first element of x that equals y, where all NANs are equal; -1: none.
 	template <class T> __device__ int64_t find(const pool &p, const T *x, T y) const
 	{
 		for (int64_t row = top; row < bottom; row++)
 			for (int64_t column = left; column < right; column++) {
 				const int64_t at = p.pixel(image, row, column, channel);
-				if (x[at] == y)
+				if (x[at] == y || (x[at] != x[at] && y != y))
 					return at;
 			}
 		return -1;

@@ -4,6 +4,9 @@
 #include <choir/extend/mpi.h>
 
 #include <mpi.h>
+#if defined(OPEN_MPI)
+#include <mpi-ext.h>
+#endif
 
 #include <limits.h>
 #include <pthread.h>
@@ -367,6 +370,21 @@ static int workers_of(const void *self)
 	return ((const mpi *) self)->workers;
 }
 
+// Whether this MPI takes memory of NVIDIA's GPUs in this process.
+static bool takes_memory_of(const void *self, const char *kind)
+{
+	const choir_toggle asked = ((const mpi *) self)->with.gpu_aware;
+	int takes = asked == CHOIR_ON;
+#if defined(MPIX_GPU_SUPPORT_CUDA)
+	if (asked == CHOIR_DEFAULT)
+		MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &takes);
+#elif defined(MPIX_CUDA_AWARE_SUPPORT)
+	if (asked == CHOIR_DEFAULT)
+		takes = MPIX_Query_cuda_support();
+#endif
+	return takes != 0 && strcmp(kind, "gpu") == 0;
+}
+
 static void describe(const void *self, char *text, size_t size)
 {
 	const mpi *m = self;
@@ -376,7 +394,8 @@ static void describe(const void *self, char *text, size_t size)
 	version[strcspn(version, ",\n\r")] = '\0';
 	for (char *c = version; *c != '\0'; c++)
 		*c = *c == '\t' ? ' ' : *c;
-	snprintf(text, size, "%.80s, %s", version, level_name(m->threads));
+	snprintf(text, size, "%.80s, %s%s", version, level_name(m->threads),
+			takes_memory_of(m, "gpu") ? ", GPU-aware" : "");
 }
 
 static transfer *new_transfer(mpi *m, size_t bytes, uint64_t *number)
@@ -554,6 +573,7 @@ static const choir_transport_table table = {
 	.drop = drop,
 	.abort = abort_all,
 	.eager = EAGER,
+	.takes_memory_of = takes_memory_of,
 };
 
 static bool one_thread(const void *self)

@@ -3912,14 +3912,40 @@ interface
   end function
 end interface
 
-! A tensor of a Fortran array, whose first axis changes fastest: a(features, cells) is Choir's [cells,
-! features]. The memory of a contiguous array with the attribute target is used as it is, and must live
-! as long as the frame. Other arrays are copied. Arrays of other kinds do not compile.
+! The first axis of a Fortran array changes fastest: a(features, cells) is Choir's [cells, features].
+! Arrays of other kinds than f32, f64, i32 and i64, and of more than 5 axes, do not compile.
+
+! choir_array(f, a): a tensor of an array. The memory of a contiguous array with the attribute target is
+! used as it is, and must live as long as the frame. Other arrays are copied.
 interface choir_array
-  module procedure array_f32_1, array_f32_2, array_f32_3, array_f32_4, array_f32_5, array_f64_1, array_f64_2, &
-    array_f64_3, array_f64_4, array_f64_5, array_i32_1, array_i32_2, array_i32_3, array_i32_4, &
-    array_i32_5, array_i64_1, array_i64_2, array_i64_3, array_i64_4, array_i64_5
+  module procedure array_f32_1, array_f32_2, array_f32_3, array_f32_4, array_f32_5, array_f64_1, &
+      array_f64_2, array_f64_3, array_f64_4, array_f64_5, array_i32_1, array_i32_2, array_i32_3, &
+      array_i32_4, array_i32_5, array_i64_1, array_i64_2, array_i64_3, array_i64_4, array_i64_5
 end interface
+
+! choir_tensor_to_array(t, a): copies a tensor to an array, and returns a status. CHOIR_INVALID: the
+! array has another kind or other axes than the tensor.
+interface choir_tensor_to_array
+  module procedure to_f32_1, to_f32_2, to_f32_3, to_f32_4, to_f32_5, to_f64_1, to_f64_2, to_f64_3, &
+      to_f64_4, to_f64_5, to_i32_1, to_i32_2, to_i32_3, to_i32_4, to_i32_5, to_i64_1, to_i64_2, to_i64_3, &
+      to_i64_4, to_i64_5
+end interface
+
+! choir_array_column(name, a): a column of a dataset. The last axis of the array has its examples. The
+! array is contiguous and has the attribute target.
+interface choir_array_column
+  module procedure column_f32_1, column_f32_2, column_f32_3, column_f32_4, column_f32_5, column_f64_1, &
+      column_f64_2, column_f64_3, column_f64_4, column_f64_5, column_i32_1, column_i32_2, column_i32_3, &
+      column_i32_4, column_i32_5, column_i64_1, column_i64_2, column_i64_3, column_i64_4, column_i64_5
+end interface
+
+! A column that choir_array_column makes.
+type choir_array_column
+  character(:), allocatable :: name
+  integer(c_int) :: dtype = CHOIR_F32
+  type(choir_shape) :: shape = choir_shape() ! of all examples
+  type(c_ptr) :: data = c_null_ptr ! null: not contiguous
+end type
 
 integer(c_int), parameter :: CHOIR_NO_AXIS = 0
 integer(c_int), parameter :: CHOIR_ALL_AXES = -1
@@ -3983,10 +4009,90 @@ function choir_cluster_from_mpi_fortran(communicator, o) result(cluster)
   cluster = choir_cluster_from_mpi(c_loc(communicator), c_sizeof(communicator), o)
 end function
 
+! A dataset of arrays with equally many examples. Without copy, the arrays are used as they are, and must
+! not change until the dataset is freed. NULL, with CHOIR_INVALID: columns that do not fit.
+function choir_array_dataset_new(columns, copy) result(dataset)
+  type(choir_array_column), intent(in) :: columns(:)
+  logical, intent(in) :: copy
+  type(c_ptr) :: dataset
+  type(choir_column) :: c(size(columns))
+  character(kind=c_char), target :: names(256, size(columns))
+  character(200) :: text
+  integer(c_int64_t) :: examples
+  integer(c_int) :: status
+  integer :: i, k
+  dataset = c_null_ptr
+  text = ""
+  examples = 0
+  if (size(columns) > 0) examples = columns(1)%shape%dim(1)
+  do i = 1, size(columns)
+    associate (own => columns(i))
+      if (len(own%name) > 255) then
+        text = "its name has more than 255 letters; a shorter one is needed"
+      else if (.not. c_associated(own%data)) then
+        text = "the array is not contiguous; a contiguous one is needed"
+      else if (own%shape%dim(1) /= examples) then
+        write (text, '(2(a, i0))') "the last axis of the array has ", own%shape%dim(1), &
+          " examples; the first column has ", examples
+      end if
+      if (text /= "") then
+        status = choir_fail_text(CHOIR_INVALID, 'dataset: column "' // own%name // '": ' // trim(text) // c_null_char)
+        return
+      end if
+      names(:, i) = c_null_char
+      do k = 1, len(own%name)
+        names(k, i) = own%name(k:k)
+      end do
+      c(i)%name = c_loc(names(1, i))
+      c(i)%dtype = own%dtype
+      c(i)%shape%rank = own%shape%rank - 1
+      c(i)%shape%dim(1:own%shape%rank - 1) = own%shape%dim(2:own%shape%rank)
+      c(i)%data = own%data
+    end associate
+  end do
+  dataset = choir_memory_dataset_new(examples, size(columns, kind=c_size_t), c, logical(copy, c_bool))
+end function
+
 pure function reversed(dims) result(s)
   integer, intent(in) :: dims(:)
   type(choir_shape) :: s
   s = choir_shape_of(dims(size(dims):1:-1))
+end function
+
+! "(3, 4)"
+pure function axes_text(dims) result(text)
+  integer, intent(in) :: dims(:)
+  character(:), allocatable :: text
+  character(20) :: one
+  integer :: i
+  text = "("
+  do i = 1, size(dims)
+    write (one, '(i0)') dims(i)
+    text = text // trim(one) // merge(", ", ") ", i < size(dims))
+  end do
+  text = trim(text)
+end function
+
+! Whether a tensor fits into an array of this kind and these axes.
+function array_fits(t, dtype, dims) result(status)
+  type(c_ptr), intent(in) :: t
+  integer(c_int), intent(in) :: dtype
+  integer, intent(in) :: dims(:)
+  integer(c_int) :: status
+  type(choir_shape), pointer :: s
+  integer, allocatable :: needed(:)
+  status = choir_error_status()
+  if (.not. c_associated(t) .and. status == CHOIR_OK) &
+    status = choir_fail_text(CHOIR_INVALID, "array: the tensor is NULL" // c_null_char)
+  if (.not. c_associated(t)) return
+  call c_f_pointer(choir_tensor_shape(t), s)
+  needed = int(s%dim(s%rank:1:-1))
+  status = CHOIR_OK
+  if (choir_tensor_dtype(t) == dtype .and. size(needed) == size(dims)) then
+    if (all(needed == dims)) return
+  end if
+  status = choir_fail_text(CHOIR_INVALID, "array: it is " // choir_text(choir_dtype_name(dtype)) // " " // axes_text(dims) // &
+    "; the tensor needs " // choir_text(choir_dtype_name(choir_tensor_dtype(t))) // " " // axes_text(needed) // c_null_char)
 end function
 
 function array_f32_1(f, a) result(t)
@@ -4004,6 +4110,28 @@ function array_f32_1(f, a) result(t)
   end if
 end function
 
+function to_f32_1(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  real(c_float), intent(inout) :: a(:)
+  real(c_float), allocatable, target :: copy(:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_F32, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_f32_1(name, a) result(column)
+  character(*), intent(in) :: name
+  real(c_float), intent(in), target :: a(:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_F32
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
+end function
+
 function array_f32_2(f, a) result(t)
   type(c_ptr), intent(in) :: f
   real(c_float), intent(in), target :: a(:,:)
@@ -4017,6 +4145,28 @@ function array_f32_2(f, a) result(t)
     allocate (copy, source=a)
     t = choir_constant(f, CHOIR_F32, s, c_loc(copy))
   end if
+end function
+
+function to_f32_2(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  real(c_float), intent(inout) :: a(:,:)
+  real(c_float), allocatable, target :: copy(:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_F32, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_f32_2(name, a) result(column)
+  character(*), intent(in) :: name
+  real(c_float), intent(in), target :: a(:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_F32
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
 end function
 
 function array_f32_3(f, a) result(t)
@@ -4034,6 +4184,28 @@ function array_f32_3(f, a) result(t)
   end if
 end function
 
+function to_f32_3(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  real(c_float), intent(inout) :: a(:,:,:)
+  real(c_float), allocatable, target :: copy(:,:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_F32, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_f32_3(name, a) result(column)
+  character(*), intent(in) :: name
+  real(c_float), intent(in), target :: a(:,:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_F32
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
+end function
+
 function array_f32_4(f, a) result(t)
   type(c_ptr), intent(in) :: f
   real(c_float), intent(in), target :: a(:,:,:,:)
@@ -4047,6 +4219,28 @@ function array_f32_4(f, a) result(t)
     allocate (copy, source=a)
     t = choir_constant(f, CHOIR_F32, s, c_loc(copy))
   end if
+end function
+
+function to_f32_4(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  real(c_float), intent(inout) :: a(:,:,:,:)
+  real(c_float), allocatable, target :: copy(:,:,:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_F32, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_f32_4(name, a) result(column)
+  character(*), intent(in) :: name
+  real(c_float), intent(in), target :: a(:,:,:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_F32
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
 end function
 
 function array_f32_5(f, a) result(t)
@@ -4064,6 +4258,28 @@ function array_f32_5(f, a) result(t)
   end if
 end function
 
+function to_f32_5(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  real(c_float), intent(inout) :: a(:,:,:,:,:)
+  real(c_float), allocatable, target :: copy(:,:,:,:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_F32, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_f32_5(name, a) result(column)
+  character(*), intent(in) :: name
+  real(c_float), intent(in), target :: a(:,:,:,:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_F32
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
+end function
+
 function array_f64_1(f, a) result(t)
   type(c_ptr), intent(in) :: f
   real(c_double), intent(in), target :: a(:)
@@ -4077,6 +4293,28 @@ function array_f64_1(f, a) result(t)
     allocate (copy, source=a)
     t = choir_constant(f, CHOIR_F64, s, c_loc(copy))
   end if
+end function
+
+function to_f64_1(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  real(c_double), intent(inout) :: a(:)
+  real(c_double), allocatable, target :: copy(:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_F64, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_f64_1(name, a) result(column)
+  character(*), intent(in) :: name
+  real(c_double), intent(in), target :: a(:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_F64
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
 end function
 
 function array_f64_2(f, a) result(t)
@@ -4094,6 +4332,28 @@ function array_f64_2(f, a) result(t)
   end if
 end function
 
+function to_f64_2(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  real(c_double), intent(inout) :: a(:,:)
+  real(c_double), allocatable, target :: copy(:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_F64, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_f64_2(name, a) result(column)
+  character(*), intent(in) :: name
+  real(c_double), intent(in), target :: a(:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_F64
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
+end function
+
 function array_f64_3(f, a) result(t)
   type(c_ptr), intent(in) :: f
   real(c_double), intent(in), target :: a(:,:,:)
@@ -4107,6 +4367,28 @@ function array_f64_3(f, a) result(t)
     allocate (copy, source=a)
     t = choir_constant(f, CHOIR_F64, s, c_loc(copy))
   end if
+end function
+
+function to_f64_3(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  real(c_double), intent(inout) :: a(:,:,:)
+  real(c_double), allocatable, target :: copy(:,:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_F64, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_f64_3(name, a) result(column)
+  character(*), intent(in) :: name
+  real(c_double), intent(in), target :: a(:,:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_F64
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
 end function
 
 function array_f64_4(f, a) result(t)
@@ -4124,6 +4406,28 @@ function array_f64_4(f, a) result(t)
   end if
 end function
 
+function to_f64_4(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  real(c_double), intent(inout) :: a(:,:,:,:)
+  real(c_double), allocatable, target :: copy(:,:,:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_F64, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_f64_4(name, a) result(column)
+  character(*), intent(in) :: name
+  real(c_double), intent(in), target :: a(:,:,:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_F64
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
+end function
+
 function array_f64_5(f, a) result(t)
   type(c_ptr), intent(in) :: f
   real(c_double), intent(in), target :: a(:,:,:,:,:)
@@ -4137,6 +4441,28 @@ function array_f64_5(f, a) result(t)
     allocate (copy, source=a)
     t = choir_constant(f, CHOIR_F64, s, c_loc(copy))
   end if
+end function
+
+function to_f64_5(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  real(c_double), intent(inout) :: a(:,:,:,:,:)
+  real(c_double), allocatable, target :: copy(:,:,:,:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_F64, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_f64_5(name, a) result(column)
+  character(*), intent(in) :: name
+  real(c_double), intent(in), target :: a(:,:,:,:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_F64
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
 end function
 
 function array_i32_1(f, a) result(t)
@@ -4154,6 +4480,28 @@ function array_i32_1(f, a) result(t)
   end if
 end function
 
+function to_i32_1(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  integer(c_int32_t), intent(inout) :: a(:)
+  integer(c_int32_t), allocatable, target :: copy(:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_I32, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_i32_1(name, a) result(column)
+  character(*), intent(in) :: name
+  integer(c_int32_t), intent(in), target :: a(:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_I32
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
+end function
+
 function array_i32_2(f, a) result(t)
   type(c_ptr), intent(in) :: f
   integer(c_int32_t), intent(in), target :: a(:,:)
@@ -4167,6 +4515,28 @@ function array_i32_2(f, a) result(t)
     allocate (copy, source=a)
     t = choir_constant(f, CHOIR_I32, s, c_loc(copy))
   end if
+end function
+
+function to_i32_2(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  integer(c_int32_t), intent(inout) :: a(:,:)
+  integer(c_int32_t), allocatable, target :: copy(:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_I32, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_i32_2(name, a) result(column)
+  character(*), intent(in) :: name
+  integer(c_int32_t), intent(in), target :: a(:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_I32
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
 end function
 
 function array_i32_3(f, a) result(t)
@@ -4184,6 +4554,28 @@ function array_i32_3(f, a) result(t)
   end if
 end function
 
+function to_i32_3(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  integer(c_int32_t), intent(inout) :: a(:,:,:)
+  integer(c_int32_t), allocatable, target :: copy(:,:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_I32, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_i32_3(name, a) result(column)
+  character(*), intent(in) :: name
+  integer(c_int32_t), intent(in), target :: a(:,:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_I32
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
+end function
+
 function array_i32_4(f, a) result(t)
   type(c_ptr), intent(in) :: f
   integer(c_int32_t), intent(in), target :: a(:,:,:,:)
@@ -4197,6 +4589,28 @@ function array_i32_4(f, a) result(t)
     allocate (copy, source=a)
     t = choir_constant(f, CHOIR_I32, s, c_loc(copy))
   end if
+end function
+
+function to_i32_4(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  integer(c_int32_t), intent(inout) :: a(:,:,:,:)
+  integer(c_int32_t), allocatable, target :: copy(:,:,:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_I32, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_i32_4(name, a) result(column)
+  character(*), intent(in) :: name
+  integer(c_int32_t), intent(in), target :: a(:,:,:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_I32
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
 end function
 
 function array_i32_5(f, a) result(t)
@@ -4214,6 +4628,28 @@ function array_i32_5(f, a) result(t)
   end if
 end function
 
+function to_i32_5(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  integer(c_int32_t), intent(inout) :: a(:,:,:,:,:)
+  integer(c_int32_t), allocatable, target :: copy(:,:,:,:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_I32, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_i32_5(name, a) result(column)
+  character(*), intent(in) :: name
+  integer(c_int32_t), intent(in), target :: a(:,:,:,:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_I32
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
+end function
+
 function array_i64_1(f, a) result(t)
   type(c_ptr), intent(in) :: f
   integer(c_int64_t), intent(in), target :: a(:)
@@ -4227,6 +4663,28 @@ function array_i64_1(f, a) result(t)
     allocate (copy, source=a)
     t = choir_constant(f, CHOIR_I64, s, c_loc(copy))
   end if
+end function
+
+function to_i64_1(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  integer(c_int64_t), intent(inout) :: a(:)
+  integer(c_int64_t), allocatable, target :: copy(:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_I64, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_i64_1(name, a) result(column)
+  character(*), intent(in) :: name
+  integer(c_int64_t), intent(in), target :: a(:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_I64
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
 end function
 
 function array_i64_2(f, a) result(t)
@@ -4244,6 +4702,28 @@ function array_i64_2(f, a) result(t)
   end if
 end function
 
+function to_i64_2(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  integer(c_int64_t), intent(inout) :: a(:,:)
+  integer(c_int64_t), allocatable, target :: copy(:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_I64, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_i64_2(name, a) result(column)
+  character(*), intent(in) :: name
+  integer(c_int64_t), intent(in), target :: a(:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_I64
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
+end function
+
 function array_i64_3(f, a) result(t)
   type(c_ptr), intent(in) :: f
   integer(c_int64_t), intent(in), target :: a(:,:,:)
@@ -4257,6 +4737,28 @@ function array_i64_3(f, a) result(t)
     allocate (copy, source=a)
     t = choir_constant(f, CHOIR_I64, s, c_loc(copy))
   end if
+end function
+
+function to_i64_3(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  integer(c_int64_t), intent(inout) :: a(:,:,:)
+  integer(c_int64_t), allocatable, target :: copy(:,:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_I64, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_i64_3(name, a) result(column)
+  character(*), intent(in) :: name
+  integer(c_int64_t), intent(in), target :: a(:,:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_I64
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
 end function
 
 function array_i64_4(f, a) result(t)
@@ -4274,6 +4776,28 @@ function array_i64_4(f, a) result(t)
   end if
 end function
 
+function to_i64_4(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  integer(c_int64_t), intent(inout) :: a(:,:,:,:)
+  integer(c_int64_t), allocatable, target :: copy(:,:,:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_I64, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_i64_4(name, a) result(column)
+  character(*), intent(in) :: name
+  integer(c_int64_t), intent(in), target :: a(:,:,:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_I64
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
+end function
+
 function array_i64_5(f, a) result(t)
   type(c_ptr), intent(in) :: f
   integer(c_int64_t), intent(in), target :: a(:,:,:,:,:)
@@ -4287,6 +4811,28 @@ function array_i64_5(f, a) result(t)
     allocate (copy, source=a)
     t = choir_constant(f, CHOIR_I64, s, c_loc(copy))
   end if
+end function
+
+function to_i64_5(t, a) result(status)
+  type(c_ptr), intent(in) :: t
+  integer(c_int64_t), intent(inout) :: a(:,:,:,:,:)
+  integer(c_int64_t), allocatable, target :: copy(:,:,:,:,:)
+  integer(c_int) :: status
+  status = array_fits(t, CHOIR_I64, shape(a))
+  if (status /= CHOIR_OK .or. size(a) == 0) return
+  allocate (copy, source=a)
+  status = choir_tensor_to_host(t, c_loc(copy), size(a, kind=c_size_t) * storage_size(a) / 8)
+  if (status == CHOIR_OK) a = copy
+end function
+
+function column_i64_5(name, a) result(column)
+  character(*), intent(in) :: name
+  integer(c_int64_t), intent(in), target :: a(:,:,:,:,:)
+  type(choir_array_column) :: column
+  column%name = name
+  column%dtype = CHOIR_I64
+  column%shape = reversed(shape(a))
+  if (is_contiguous(a)) column%data = c_loc(a)
 end function
 
 end module

@@ -39,7 +39,7 @@ static const option options[] = {
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
 		.help = "seconds to measure (5)" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
-		.help = "print JSON, as also without this option" },
+		.help = "no effect: the output is always JSON" },
 };
 // clang-format on
 static const command self = {

@@ -67,8 +67,9 @@ static const option options[] = {
 	{ .name = "--save", .value = "DIR", .kind = OPTION_TEXT, .to = &given.save,
 		.help = "also save checkpoints to DIR, and measure how long an\n"
 				"asynchronous save blocks the program: first_save_call_ms,\n"
-				"and as medians of 8 saves save_call_ms, copy_ms (a memcpy\n"
-				"of as many bytes), and the steps before and after a save" },
+				"save_call_ms, copy_ms (a memcpy of as many bytes), and the\n"
+				"steps before and after a save (medians of 8 saves, except\n"
+				"the first)" },
 	{ .name = "--breakdown", .kind = OPTION_FLAG, .to = &given.breakdown,
 		.help = "trace more steps (at most 200, or 2 s), and print where\n"
 				"their time went and how far each kind of work is from its\n"
@@ -90,7 +91,7 @@ static const command self = {
 			"gpt128, gpt256: 4 blocks of width 128 or 256, 4 heads, context 128; batch 16,\n"
 			"AdamW 3e-4\n\n"
 			"limit_ms is a lower bound of the step time. It assumes that products (step_mflop)\n"
-			"run at the speed of multiply-adds (in mixed_bf16, of those of bf16). It assumes "
+			"run at the speed of multiply-adds (in mixed_bf16, of bf16 multiply-adds). It assumes "
 			"that\n"
 			"other operations move their bytes (step_mb_moved) at the speed of a copy.\n"
 			"share_of_limit is limit_ms divided by step_ms_median. It exceeds 1 if convolutions\n"

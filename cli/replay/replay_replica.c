@@ -45,10 +45,10 @@ static const option options[] = {
 		.help = "the training's --init-map file (required with --init)" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.min = 1, .max = 1 << 16,
-		.help = "replicas of the training (required above 4096)" },
+		.help = "number of replicas in the training (required if it is above\n4096)" },
 	{ .name = "--image-size", .value = "N", .kind = OPTION_INTEGER, .to = &given.image_size,
 		.min = 1, .max = 1 << 14,
-		.help = "height and width of images in the training (required\nabove 1024)" },
+		.help = "height and width of images in the training (required if\nit is above 1024)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
 		.help = devices_help },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
@@ -58,7 +58,7 @@ static const command self = {
 	.name = "choir replay",
 	.operands = "",
 	.about = "Runs one replica of one training step again and prints its loss and gradients.\n\n"
-			 "The bits are those of the training, also on other devices. In a debugger\n"
+			 "The bits are the same as in the training, also on other devices. In a debugger\n"
 			 "(gdb --args choir replay ...), break at "
 			 "choir_strategy_run_replica, then at train_step.",
 	.examples = { "choir replay --checkpoint run --step 120 --replica 1 --check",

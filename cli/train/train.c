@@ -74,8 +74,8 @@ static const option options[] = {
 				"by up to an eighth), flip (left to right), or both (none)" },
 	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.train_examples, .min = 1, .recorded = true,
-		.help = "number of training examples; the rest is the test set\n"
-				"(4/5 of the data; text: 9/10 of the windows)" },
+		.help = "number of training examples (4/5 of the data; text: 9/10\n"
+				"of the windows); the rest is the test set" },
 	{ .name = "--model", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.model,
 		.choices = model_kinds, .recorded = true,
 		.help = "model: mlp, cnn, resnet20, resnet18, mobilenet; gpt or lstm\n"
@@ -85,17 +85,18 @@ static const option options[] = {
 		.recorded = true, .help = "layer widths (mlp: 512,512; cnn: 32,64,128)" },
 	{ .name = "--width", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.width,
 		.min = 1, .max = MAX_WIDTH, .recorded = true,
-		.help = "gpt, lstm: embedding size (128, 256); resnet20, resnet18,\n"
-				"mobilenet: channels of the first stage (16, 64, 32)" },
+		.help = "embedding size (gpt: 128; lstm: 256), or channels of the\n"
+				"first stage (resnet20: 16; resnet18: 64; mobilenet: 32)" },
 	{ .name = "--layers", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.layers,
 		.min = 1, .max = MAX_LAYERS, .recorded = true,
-		.help = "gpt, lstm: blocks (4, 1);\nresnet20: layers, 6 n + 2 for an integer n (20)" },
+		.help = "blocks (gpt: 4; lstm: 1), or layers of a resnet20: 6 n + 2\n"
+				"for an integer n (20)" },
 	{ .name = "--heads", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.heads,
 		.min = 1, .max = MAX_WIDTH, .recorded = true,
 		.help = "gpt: attention heads, a divisor of the width (4)" },
 	{ .name = "--context", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.context,
 		.min = 1, .max = MAX_CONTEXT, .recorded = true,
-		.help = "gpt, lstm: context length in bytes (128, 64)" },
+		.help = "context length in bytes (gpt: 128; lstm: 64)" },
 	{ .name = "--dropout", .value = "X", .kind = OPTION_NUMBER, .to = &given.size.dropout,
 		.zero = true, .recorded = true, .help = "gpt, lstm, mlp: dropout rate, less than 1 (0)" },
 	{ .name = "--normalization", .value = "NAME", .kind = OPTION_CHOICE,
@@ -202,7 +203,8 @@ static const option options[] = {
 				"the training fails; 0: no limit (60)" },
 	{ .name = "--trace", .value = "FILE", .kind = OPTION_TEXT, .to = &given.trace,
 		.help = "write a trace in Chrome's format (https://ui.perfetto.dev)\n"
-				"and print where the time went; under mpirun worker N\nwrites FILE.N" },
+				"and print where the time went; under mpirun worker N > 0\n"
+				"writes FILE.N" },
 	{ .name = "--log", .value = "DIR", .kind = OPTION_TEXT, .to = &given.log,
 		.help = "write loss, accuracy and rates as TensorBoard event files" },
 	{ .name = "--run", .value = "DIR", .kind = OPTION_TEXT, .to = &given.run,

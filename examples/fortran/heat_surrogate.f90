@@ -54,7 +54,7 @@ program heat_surrogate
   type(choir_scope) :: scope
   type(c_ptr) :: strategy, batch, results = c_null_ptr, frame, y
   real(c_float) :: truth(0:cells + 1)
-  real(c_float), pointer :: predicted(:)
+  real(c_float) :: predicted(1, cells)
   real(c_double) :: loss
   integer :: step
 
@@ -98,8 +98,8 @@ program heat_surrogate
     frame = choir_frame_new(c_null_ptr)
     y = choir_layer_apply(net, choir_array(frame, stencil))
     call choir_must(choir_frame_status(frame))
-    call c_f_pointer(choir_tensor_data(y), predicted, [cells])
-    u(1:cells) = u(1:cells) + predicted / 10
+    call choir_must(choir_tensor_to_array(y, predicted))
+    u(1:cells) = u(1:cells) + predicted(1, :) / 10
     call choir_frame_free(frame)
   end do
   print "(a, f6.3)", "relative error of the surrogate after 50 steps: ", norm2(u - truth) / norm2(truth)

@@ -107,7 +107,7 @@ choir_tensor *choir_conv1d_transpose(
 choir_tensor *choir_conv3d_transpose(
 		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // The largest element of each window; padding is ignored. The first of equal elements, row by row,
-// gets the gradient.
+// gets the gradient. If an element is NAN, the result is NAN, and the first NAN gets the gradient.
 choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
 // The mean of each window; padding is ignored.
 choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);

@@ -48,7 +48,10 @@ typedef struct {
 	// After a line "torch", the file has PyTorch's names and layouts: "a.b.weight" becomes
 	// "a/b/kernel", "a/b/gamma" or "a/b/embeddings", and so on. Choir then permutes the axes of
 	// kernels, and of a flattened image in front of a dense layer in a choir_sequential. Lines
-	// without axes rename modules: "0.* hidden.*". After a line "keras", names may end in ":0".
+	// without axes rename modules: "0.* hidden.*".
+	//
+	// After a line "keras", names may end in ":0", and may have the name of a recurrent layer's
+	// cell ("gru/gru_cell/kernel"). A GRU's bias [2, 3 h] holds both of Choir's biases.
 	//
 	// With "torch", a recurrent layer's tensor "rnn.weight_ih_l1_reverse" belongs to the layer
 	// "rnn/l1_reverse", and "_l0" to "rnn/l0" or "rnn".
@@ -65,7 +68,8 @@ typedef struct {
 // - "axes 1,0" for a dense kernel behind a flattened image in a choir_sequential, which would be
 //   in the wrong order;
 // - no axes for a kernel whose shape is the same in both orders, if other lines have axes;
-// - with "torch", a recurrent layer that lacks some of its tensors.
+// - with "torch", a recurrent layer that lacks some of its tensors;
+// - with "keras", a GRU without reset_after.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
 

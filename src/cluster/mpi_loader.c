@@ -113,6 +113,19 @@ static choir_status check_launcher(const choir_cluster *c, const chi_launcher *l
 			l->worker, l->workers, mpi, c->worker, c->workers);
 }
 
+static choir_status find_gpu_aware(choir_toggle *aware)
+{
+	const char *asked = getenv("CHOIR_GPU_AWARE_MPI");
+	*aware = CHOIR_DEFAULT;
+	if (asked == NULL || asked[0] == '\0')
+		return CHOIR_OK;
+	if (strcmp(asked, "on") != 0 && strcmp(asked, "off") != 0)
+		return choir_fail(CHOIR_INVALID,
+				"mpi: CHOIR_GPU_AWARE_MPI: '%.60s' is unknown; known: on, off", asked);
+	*aware = strcmp(asked, "on") == 0 ? CHOIR_ON : CHOIR_OFF;
+	return CHOIR_OK;
+}
+
 choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *l,
 		const void *communicator, size_t size)
 {
@@ -128,12 +141,16 @@ choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *
 				CHOIR_MPI_PLUGIN_VERSION);
 		return NULL;
 	}
+	choir_toggle gpu_aware;
+	if (find_gpu_aware(&gpu_aware) != CHOIR_OK)
+		return NULL;
 	const choir_mpi_argument argument = { .communicator = communicator,
 		.size = size,
 		.fail = choir_fail,
 		.now = chi_clock_now,
 		.yield = chi_thread_yield,
-		.seconds = chi_cluster_start_seconds(o) };
+		.seconds = chi_cluster_start_seconds(o),
+		.gpu_aware = gpu_aware };
 	choir_cluster *c = chi_cluster_open(&transport, &argument, o);
 	if (c != NULL)
 		c->one_thread = plugin->one_thread(c->self);

@@ -71,6 +71,12 @@ static void no_abort(void *self, const char *why)
 	(void) self, (void) why;
 }
 
+static bool takes_no_memory(const void *self, const char *kind)
+{
+	(void) self, (void) kind;
+	return false;
+}
+
 static double system_now(void *self)
 {
 	(void) self;
@@ -120,6 +126,7 @@ choir_transport_table chi_transport_filled(const choir_transport_table *transpor
 	FILL(abort, no_abort);
 	FILL(now, system_now);
 	FILL(pause, system_pause);
+	FILL(takes_memory_of, takes_no_memory);
 	return t;
 }
 

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "base/thresholds.h"
+#include "collective/device_sum.h"
 #include "collective/rendezvous.h"
 #include "collective/tree.h"
 
@@ -26,6 +27,8 @@ typedef struct {
 	// A single device in host memory needs only the exchange; other memory is copied to the host.
 	bool single_device, staged;
 	bool uses_buckets;
+	bool takes_devices; // all workers' transports take the memory of their devices
+	chi_device_sum device_sum;
 	chi_tree_nodes nodes;
 	chi_rendezvous rendezvous[RENDEZVOUS_COUNT];
 	chi_stream **stream;
@@ -69,21 +72,23 @@ static choir_status open_streams(multi_worker *w)
 }
 
 typedef struct {
-	int single, host;
+	int single, host, taken;
 } devices_of_one;
 
 static choir_status compare_devices(multi_worker *w)
 {
 	chi_process_group *p = w->process_group;
-	const devices_of_one own = { w->single_device, !w->staged };
+	const devices_of_one own = { w->single_device, !w->staged,
+		chi_device_sum_is_possible(w->group, p->cluster) };
 	devices_of_one *all = chi_alloc_array((size_t) p->workers, sizeof *all);
 	if (all == NULL)
 		return choir_error_status();
 	const choir_status status = chi_process_group_all_gather(p, &own, sizeof own, all, "devices");
-	w->uses_buckets = p->host = true;
+	w->uses_buckets = p->host = w->takes_devices = true;
 	for (int i = 0; status == CHOIR_OK && i < p->workers; i++) {
 		w->uses_buckets = w->uses_buckets && all[i].single != 0;
 		p->host = p->host && all[i].host != 0;
+		w->takes_devices = w->takes_devices && all[i].taken != 0;
 	}
 	chi_free(all);
 	return status;
@@ -141,6 +146,7 @@ static choir_status open_workers(multi_worker *w, const choir_group *group, chi_
 	}
 	if (w->staged)
 		CHOIR_TRY(open_streams(w));
+	w->device_sum = (chi_device_sum){ .group = group, .stream = w->staged ? w->stream[0] : NULL };
 	return compare_devices(w);
 }
 
@@ -157,6 +163,7 @@ static void close_workers(void *self)
 		chi_stream_free(w->stream[i]);
 	chi_mutex_destroy(&w->lock);
 	chi_tree_nodes_close(&w->nodes);
+	chi_device_sum_close(&w->device_sum);
 	void *all[] = { w->stream, w->shown, (void *) w->here, w->scratch, w->parts.memory,
 		w->total.memory };
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
@@ -175,6 +182,18 @@ static choir_status reserve(
 	const bool there = chi_scratch_reserve(k, bytes);
 	chi_mutex_unlock(&w->lock);
 	return there ? CHOIR_OK : choir_error_status();
+}
+
+static size_t bytes_of(const choir_collective *c)
+{
+	return (size_t) c->elements * chi_dtype_size(c->dtype);
+}
+
+// Small sums are faster through the host, in one round.
+static bool stays_on_devices(const multi_worker *w, const choir_collective *c)
+{
+	return w->takes_devices && c->kind == CHOIR_ALL_REDUCE && c->divisor == 1 &&
+			!chi_process_group_needs_one_round(w->process_group, bytes_of(c));
 }
 
 static int64_t chunks_of(const choir_collective *c)
@@ -226,6 +245,8 @@ static choir_status local_reduce(void *self, const chi_round *round, int member,
 {
 	multi_worker *w = self;
 	const choir_collective *const *c = w->staged ? w->here : round->c;
+	if (stays_on_devices(w, round->c[0]))
+		return chi_device_sum_reduce(&w->device_sum, round);
 	if (w->staged)
 		CHOIR_TRY(stage(w, round));
 	if (round->c[0]->kind == CHOIR_BROADCAST)
@@ -257,6 +278,8 @@ static choir_status exchange(multi_worker *w, const chi_round *round)
 {
 	const choir_collective *c = round->c[0];
 	char *total;
+	if (stays_on_devices(w, c))
+		return chi_device_sum_exchange(&w->device_sum, round, w->process_group);
 	if (c->kind == CHOIR_BROADCAST) {
 		w->sum = (w->staged ? w->here : round->c)[c->root]->partial_sums[0].data;
 		return CHOIR_OK;
@@ -270,11 +293,6 @@ static choir_status exchange(multi_worker *w, const chi_round *round)
 static const choir_collective *waiting(const multi_worker *w, uint64_t request)
 {
 	return w->waits[request % CHI_RENDEZVOUS_ROUNDS];
-}
-
-static size_t bytes_of(const choir_collective *c)
-{
-	return (size_t) c->elements * chi_dtype_size(c->dtype);
 }
 
 static bool is_small(const choir_collective *c, const choir_collective *like)
@@ -432,6 +450,8 @@ static choir_status local_broadcast(void *self, const chi_round *round, int memb
 	multi_worker *w = self;
 	if (!w->staged)
 		return deliver_to_members(w, round, member, index * CHI_CHUNK);
+	if (stays_on_devices(w, round->c[0]))
+		return chi_device_sum_deliver(&w->device_sum, round);
 	CHOIR_TRY(divide_all(w, round->c[0]));
 	for (int i = 0; i < w->group->members; i++)
 		CHOIR_TRY(deliver(w, round, i));

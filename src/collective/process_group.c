@@ -66,6 +66,7 @@ void chi_process_group_close(chi_process_group *p)
 	chi_free(p->wait);
 	chi_free(p->bytes);
 	chi_free(p->scratch.memory);
+	chi_buffer_release(p->device_scratch);
 }
 
 choir_status chi_process_group_abort(chi_process_group *p)
@@ -84,6 +85,7 @@ typedef struct {
 	chi_process_group *group;
 	chi_fingerprint fingerprint;
 	double deadline;
+	bool apart; // as in chi_message
 } exchange;
 
 static uint64_t next(chi_process_group *p)
@@ -107,6 +109,7 @@ static choir_status begin_round(exchange *e, block_fn *out, block_fn *in, const 
 		const int to = (p->worker + i) % p->workers;
 		const block b = out(of, to);
 		chi_message *m = p->wait[*n] = &p->message[p->workers + to];
+		m->apart = e->apart;
 		CHOIR_TRY(chi_message_send(m, p->cluster, to, p->tag, &e->fingerprint, b.data, b.bytes));
 		++*n;
 	}
@@ -114,6 +117,7 @@ static choir_status begin_round(exchange *e, block_fn *out, block_fn *in, const 
 		const int from = (p->worker - i + p->workers) % p->workers;
 		const block b = in(of, from);
 		chi_message *m = p->wait[*n] = &p->message[from];
+		m->apart = e->apart;
 		CHOIR_TRY(chi_message_receive(
 				m, p->cluster, from, p->tag, &e->fingerprint, b.data, b.bytes));
 		++*n;
@@ -137,6 +141,7 @@ typedef struct {
 	const choir_collective *c;
 	const choir_partial_sum *own;
 	size_t size;
+	chi_stream *stream; // of the device with all memory; NULL: the host's memory
 	bool once;
 	char *packed;
 	char *come;
@@ -183,7 +188,8 @@ static block parts_from(const void *of, int w)
 				 all = (size_t) chi_process_group_node_count(p, w) * bytes;
 	const int before =
 			p->first_node[w] - (w > p->worker ? chi_process_group_node_count(p, p->worker) : 0);
-	return (block){ all <= CHI_MESSAGE_CAPACITY ? NULL : s->come + (size_t) before * bytes, all };
+	const bool stays = all <= CHI_MESSAGE_CAPACITY && s->stream == NULL;
+	return (block){ stays ? NULL : s->come + (size_t) before * bytes, all };
 }
 
 static block sum_of(const all_reducing *s, int w)
@@ -203,7 +209,15 @@ static block sums_from(const void *of, int w)
 	return sum_of(of, w);
 }
 
-static void pack(const all_reducing *s)
+static choir_status copy(const all_reducing *s, void *to, const void *from, size_t bytes)
+{
+	if (s->stream != NULL)
+		return chi_stream_copy(s->stream, to, from, bytes);
+	memcpy(to, from, bytes);
+	return CHOIR_OK;
+}
+
+static choir_status copy_nodes(const all_reducing *s)
 {
 	const chi_process_group *p = s->group;
 	const int nodes = chi_process_group_node_count(p, p->worker);
@@ -211,8 +225,30 @@ static void pack(const all_reducing *s)
 		const size_t before = (size_t) first_of(s, w) * s->size, bytes = bytes_of(s, w);
 		char *to = s->packed + (size_t) nodes * before;
 		for (int i = 0; i < nodes && bytes > 0; i++, to += bytes)
-			memcpy(to, (const char *) s->own[i].data + before, bytes);
+			CHOIR_TRY(copy(s, to, (const char *) s->own[i].data + before, bytes));
 	}
+	return CHOIR_OK;
+}
+
+static choir_status pack(const all_reducing *s)
+{
+	if (s->packed == NULL)
+		return CHOIR_OK;
+	const choir_status status = copy_nodes(s);
+	return s->stream == NULL ? status : chi_stream_finish(s->stream, status);
+}
+
+static char *find_scratch(const all_reducing *s, size_t bytes)
+{
+	chi_process_group *p = s->group;
+	if (s->stream == NULL)
+		return chi_scratch_reserve(&p->scratch, bytes) ? p->scratch.memory : NULL;
+	chi_buffer *there = p->device_scratch;
+	if (there == NULL || there->device != s->stream->device || there->bytes < bytes) {
+		chi_buffer_release(there);
+		p->device_scratch = chi_buffer_new(s->stream->device, bytes);
+	}
+	return p->device_scratch == NULL ? NULL : p->device_scratch->memory;
 }
 
 static choir_status reserve(all_reducing *s)
@@ -228,13 +264,48 @@ static choir_status reserve(all_reducing *s)
 			!chi_size_round_up(packed, 64, &packed) || !chi_size_round_up(come, 64, &come) ||
 			!chi_size_add(packed, come, &capacity) || !chi_size_add(capacity, aside, &capacity))
 		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", s->c->name);
-	if (!chi_scratch_reserve(&p->scratch, capacity))
+	char *scratch = find_scratch(s, capacity);
+	if (scratch == NULL)
 		return choir_error_status();
-	s->packed = nodes > 1 ? p->scratch.memory : NULL;
-	s->come = p->scratch.memory + packed;
+	s->packed = nodes > 1 ? scratch : NULL;
+	s->come = scratch + packed;
 	s->spare = s->come + come;
 	s->apart = s->spare + spare;
 	return CHOIR_OK;
+}
+
+// All workers' parts of the elements that this worker sums.
+static void find_parts(const all_reducing *s, int64_t from, int64_t count)
+{
+	chi_process_group *p = s->group;
+	for (int w = 0; w < p->workers; w++)
+		for (int i = p->first_node[w]; i < p->first_node[w + 1]; i++)
+			p->partial_sum[i].data = w == p->worker
+					? (char *) s->own[i - p->first_node[w]].data + (size_t) from * s->size
+					: (char *) p->message[w].data +
+							(size_t) (i - p->first_node[w]) * (size_t) count * s->size;
+}
+
+static choir_status add_up_on_device(const all_reducing *s)
+{
+	chi_process_group *p = s->group;
+	const int64_t from = first_of(s, p->worker);
+	const size_t bytes = bytes_of(s, p->worker);
+	const int64_t count = (int64_t) (bytes / s->size);
+	chi_buffer *spent = NULL;
+	chi_partial_sums sums;
+	choir_status status = CHOIR_OK;
+	chi_partial_sums_begin(&sums, p->replicas, s->c->dtype, &(choir_shape){ 1, { count } });
+	sums.spent = &spent;
+	find_parts(s, from, count);
+	for (int i = 0; status == CHOIR_OK && i < p->first_node[p->workers] && count > 0; i++)
+		status = chi_partial_sums_add_node(&sums, p->partial_sum[i], NULL, false, s->stream);
+	if (status == CHOIR_OK && count > 0)
+		status = copy(s, s->sum + (size_t) from * s->size, sums.node[0].data, bytes);
+	status = chi_stream_finish(s->stream, status);
+	chi_partial_sums_clear(&sums);
+	chi_buffer_release_all(&spent);
+	return status;
 }
 
 static choir_status add_up(const all_reducing *s)
@@ -242,12 +313,7 @@ static choir_status add_up(const all_reducing *s)
 	chi_process_group *p = s->group;
 	const int64_t from = first_of(s, p->worker);
 	const int64_t count = (int64_t) (bytes_of(s, p->worker) / s->size);
-	for (int w = 0; w < p->workers; w++)
-		for (int i = p->first_node[w]; i < p->first_node[w + 1]; i++)
-			p->partial_sum[i].data = w == p->worker
-					? (char *) s->own[i - p->first_node[w]].data + (size_t) from * s->size
-					: (char *) p->message[w].data +
-							(size_t) (i - p->first_node[w]) * (size_t) count * s->size;
+	find_parts(s, from, count);
 	const choir_collective all = { .name = s->c->name,
 		.dtype = s->c->dtype,
 		.divisor = 1,
@@ -276,13 +342,19 @@ static choir_status add_up(const all_reducing *s)
 	return CHOIR_OK;
 }
 
+// One round saves a message each way, but its cost grows with the square of the nodes.
+bool chi_process_group_needs_one_round(const chi_process_group *p, size_t bytes)
+{
+	const size_t nodes = (size_t) p->first_node[p->workers];
+	return bytes <= CHI_ONE_ROUND_BYTES / (nodes * (nodes - 1));
+}
+
 static choir_status all_reduce(exchange *e, all_reducing *s)
 {
 	const chi_process_group *p = e->group;
 	const size_t all = (size_t) s->c->elements * s->size;
-	const size_t nodes = (size_t) p->first_node[p->workers];
-	// One round saves a message each way, but its cost grows with the square of the nodes.
-	s->once = all <= CHI_ONE_ROUND_BYTES / (nodes * (nodes - 1));
+	e->apart = s->stream != NULL;
+	s->once = !e->apart && chi_process_group_needs_one_round(p, all);
 	for (int i = 0; i < chi_process_group_node_count(p, p->worker); i++) {
 		const choir_partial_sum *is = &s->own[i],
 								*due = &p->partial_sum[p->first_node[p->worker] + i];
@@ -291,10 +363,9 @@ static choir_status all_reduce(exchange *e, all_reducing *s)
 					CHOIR_INTERNAL, "%s: the parts of this worker are not its nodes", s->c->name);
 	}
 	CHOIR_TRY(reserve(s));
-	if (s->packed != NULL)
-		pack(s);
+	CHOIR_TRY(pack(s));
 	CHOIR_TRY(go_round(e, parts_for, parts_from, s));
-	CHOIR_TRY(add_up(s));
+	CHOIR_TRY(s->stream == NULL ? add_up(s) : add_up_on_device(s));
 	return s->once ? CHOIR_OK : go_round(e, sums_for, sums_from, s);
 }
 
@@ -325,6 +396,21 @@ choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
 	all_reducing s = {
 		.group = p, .c = c, .own = own, .size = chi_dtype_size(c->dtype), .sum = to
 	};
+	const choir_status status = all_reduce(&e, &s);
+	return status == CHOIR_OK ? status : chi_process_group_abort(p);
+}
+
+choir_status chi_process_group_all_reduce_on_device(chi_process_group *p, chi_stream *stream,
+		const choir_collective *c, const choir_partial_sum own[], void *to)
+{
+	exchange e = begin(p);
+	e.fingerprint = fingerprint_of(p, 0, c);
+	all_reducing s = { .group = p,
+		.c = c,
+		.own = own,
+		.size = chi_dtype_size(c->dtype),
+		.stream = stream,
+		.sum = to };
 	const choir_status status = all_reduce(&e, &s);
 	return status == CHOIR_OK ? status : chi_process_group_abort(p);
 }

@@ -1,6 +1,6 @@
-// Exchanges of host memory between workers. An exchange begins with a message from every worker to
-// every other; numbers and fingerprints show whether all make the same exchange
-// (docs/decisions/0028, 0060).
+// Exchanges of memory between workers: the host's, or a device's if the transport takes it. An
+// exchange begins with a message from every worker to every other; numbers and fingerprints show
+// whether all make the same exchange (docs/decisions/0028, 0060).
 //
 // One thread at a time uses a process group, in the same order on all workers. A second group,
 // with another tag, may work at the same time.
@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "choir/extend/cross_device_ops_table.h"
 #include "cluster/message.h"
+#include "tensor/buffer_pool.h"
 
 typedef struct {
 	uint64_t key; // hash of what must be equal; 0: empty
@@ -31,6 +32,7 @@ typedef struct chi_process_group {
 	chi_message **wait;
 	size_t *bytes;
 	chi_scratch scratch;
+	chi_buffer *device_scratch; // of the last device; NULL: no device has needed any
 	chi_cached_fingerprint fingerprint_cache[CHI_CACHED_FINGERPRINTS];
 } chi_process_group;
 
@@ -55,6 +57,11 @@ choir_status chi_process_group_fail(chi_process_group *p);
 // or a hash of what must be equal; if its fingerprint is cached, c->name is not used.
 choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
 		const choir_collective *c, const choir_partial_sum own[], void *sum);
+// As above, in the memory of the stream's device, without key. The parts are final.
+choir_status chi_process_group_all_reduce_on_device(chi_process_group *p, chi_stream *stream,
+		const choir_collective *c, const choir_partial_sum own[], void *sum);
+// Whether workers add up the whole of a sum of this many bytes themselves.
+bool chi_process_group_needs_one_round(const chi_process_group *p, size_t bytes);
 static inline bool chi_process_group_knows(const chi_process_group *p, uint64_t key)
 {
 	return p->fingerprint_cache[key % CHI_CACHED_FINGERPRINTS].key == key;

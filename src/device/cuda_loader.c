@@ -57,6 +57,13 @@ static void *device_self(const choir_device *d)
 	return strcmp(d->table->kind, "gpu") == 0 ? d->self : NULL;
 }
 
+static bool release_unused(const choir_device *d)
+{
+	bool (*release)(const choir_device *) =
+			(bool (*)(const choir_device *))(uintptr_t) chi_atomic64_load(&d->release_unused);
+	return release != NULL && release(d);
+}
+
 static choir_status open_plugin(chi_dynamic_library *m)
 {
 	static const choir_cuda_argument argument = { .size = sizeof argument,
@@ -64,7 +71,8 @@ static choir_status open_plugin(chi_dynamic_library *m)
 		.error = choir_error,
 		.log = chi_log,
 		.device_self = device_self,
-		.fork_generation = chi_fork_generation };
+		.fork_generation = chi_fork_generation,
+		.release_unused = release_unused };
 	const choir_cuda_plugin *plugin = chi_dynamic_library_symbol(m, CHOIR_CUDA_PLUGIN_SYMBOL);
 	if (plugin == NULL || plugin->version != CHOIR_CUDA_PLUGIN_VERSION)
 		return choir_fail(CHOIR_INVALID, "the library is not a libchoir-cuda of version %d",

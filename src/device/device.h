@@ -15,6 +15,9 @@ struct choir_device {
 	void *self;
 	chi_atomic32 abandoned_waits; // whose streams may still run
 	chi_atomic32 staging_buffers;
+	// The address of a bool (const choir_device *), which releases unused memory of the device's
+	// pool and says whether there was any; 0: there is no pool.
+	chi_atomic64 release_unused;
 	chi_staging_buffer *quarantine;
 	chi_staging_buffer *pinned;
 	int pinned_buffers;
@@ -69,6 +72,8 @@ void chi_stream_abandon(chi_stream *s, uint64_t event);
 // Waits for all work, up to 60 s (CHOIR_TIMEOUT), and returns the first failure. Whatever it
 // returns, memory may then go back to the device's pool.
 choir_status chi_stream_wait(chi_stream *s);
+// Waits also after a failure to queue work. Returns status, or else the wait's.
+choir_status chi_stream_finish(chi_stream *s, choir_status status);
 // For tests.
 void chi_stream_set_timeout(double seconds);
 // Copy between host and device memory after queued work. Host memory is not used after the return,

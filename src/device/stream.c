@@ -135,6 +135,16 @@ choir_status chi_stream_wait(chi_stream *s)
 	return wait_with(s, &none);
 }
 
+choir_status chi_stream_finish(chi_stream *s, choir_status status)
+{
+	chi_error first;
+	chi_error_save(&first);
+	const choir_status waited = chi_stream_wait(s);
+	if (status != CHOIR_OK)
+		chi_error_restore(&first);
+	return status == CHOIR_OK ? waited : status;
+}
+
 static bool reaches(const chi_stream *s, const choir_device *d)
 {
 	return d->host_memory || d->table == s->device->table;

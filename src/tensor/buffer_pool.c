@@ -47,6 +47,8 @@ static pool *look_up(const choir_device *d)
 	return p;
 }
 
+static bool release_unused(const choir_device *d);
+
 static pool *find_or_make(choir_device *d)
 {
 	pool *p = look_up(d);
@@ -65,6 +67,7 @@ static pool *find_or_make(choir_device *d)
 		p->next = first_pool(head);
 		chi_mutex_init(&p->mutex, CHI_RANK_POOL, "pool");
 		chi_atomic64_store(&pools.heads[head], (uintptr_t) p);
+		chi_atomic64_store(&d->release_unused, (uintptr_t) release_unused);
 	}
 	chi_mutex_unlock(&pools.lock);
 	chi_free(made);
@@ -395,6 +398,12 @@ void chi_buffer_release_all(chi_buffer **list)
 		*list = b->next;
 		chi_buffer_release(b);
 	}
+}
+
+static bool release_unused(const choir_device *d)
+{
+	pool *p = look_up(d);
+	return p != NULL && trim(p);
 }
 
 void chi_buffer_trim(void)

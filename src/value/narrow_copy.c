@@ -1,4 +1,6 @@
 // One thread makes a copy while others wait. It overwrites the old copy, whose readers are stale.
+// An update rounds each chunk that it has written, while the chunk is in the cache. So in a
+// training only the first step makes copies here.
 #include "value/narrow_copy.h"
 
 #include "op/op.h"
@@ -22,6 +24,7 @@ static choir_status make(chi_copy *c, const choir_tensor *t, choir_dtype dtype, 
 {
 	const choir_variable *v = c->source.owner;
 	const uint64_t made = t->version + 1;
+	c->narrow[which].asked = true;
 	if (c->narrow[which].version == made)
 		return CHOIR_OK;
 	if (c->narrow[which].buffer == NULL)
@@ -57,6 +60,41 @@ static choir_tensor *narrow(const choir_tensor *t, choir_dtype dtype)
 		out->version = t->version;
 	}
 	return out;
+}
+
+void chi_narrow_copy_begin(chi_copy *c)
+{
+	const uint64_t made = chi_atomic64_load(&c->source.version) + 1;
+	for (int i = 0; i < 2; i++)
+		c->narrow[i].followed = c->narrow[i].asked && c->narrow[i].version == made;
+	chi_atomic64_store(&c->followed, 0);
+}
+
+choir_status chi_narrow_copy_follow(chi_copy *c, chi_stream *stream, int64_t first, int64_t count)
+{
+	const choir_shape shape = { 1, { count } };
+	for (int i = 0; i < 2; i++) {
+		if (!c->narrow[i].followed)
+			continue;
+		const choir_buffer in = { (float *) c->buffer->memory + first, CHOIR_F32, shape };
+		choir_buffer out = { (uint16_t *) c->narrow[i].buffer->memory + first,
+			i == 0 ? CHOIR_F16 : CHOIR_BF16, shape };
+		CHOIR_TRY(chi_kernel_run(stream, "cast", 1, &in, &out, NULL));
+	}
+	chi_atomic64_add(&c->followed, (uint64_t) count);
+	return CHOIR_OK;
+}
+
+void chi_narrow_copy_end(chi_copy *c)
+{
+	const choir_variable *v = c->source.owner;
+	const uint64_t next = chi_atomic64_load(&c->source.version) + 1;
+	const bool all = chi_atomic64_load(&c->followed) == (uint64_t) v->elements;
+	for (int i = 0; i < 2; i++) {
+		if (c->narrow[i].followed && all)
+			c->narrow[i].version = next + 1;
+		c->narrow[i].followed = c->narrow[i].asked = false;
+	}
 }
 
 void chi_narrow_copy_open(chi_copy *c)

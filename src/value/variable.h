@@ -19,7 +19,10 @@ typedef struct {
 	struct {
 		chi_buffer *buffer;
 		uint64_t version;
+		bool asked; // read since the last update
+		bool followed; // the running update writes it, too
 	} narrow[2];
+	chi_atomic64 followed; // elements that the running update has rounded
 } chi_copy;
 
 // How workers with loops of their own use a variable.

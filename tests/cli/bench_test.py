@@ -28,6 +28,15 @@ class Bench(Case):
                 self.assertAlmostEqual(line["share_of_limit"],
                                        line["limit_ms"] / line["step_ms_median"], places=6)
 
+    def test_train_in_16_bits(self):
+        wide, line = (self.events("bench", "train", "--precision", precision, "--seconds", "0.01")[0]
+                      for precision in ("f32", "mixed_bf16"))
+        self.assertEqual((wide["precision"], line["precision"]), ("f32", "mixed_bf16"))
+        # The numbers between products have half the bytes.
+        self.assertAlmostEqual(line["step_mb_moved"], wide["step_mb_moved"] - 2e-6 * 128 * 4136, places=6)
+        self.assertNotEqual(line["loss"], wide["loss"])
+        self.assertAlmostEqual(line["loss"], wide["loss"], delta=0.1)
+
     def test_save(self):
         (line,) = self.events("bench", "train", "--seconds", "0.01", "--save", "saves")
         self.assertEqual(line["workers"], 1)

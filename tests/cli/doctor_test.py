@@ -40,8 +40,8 @@ class Doctor(Case):
 
     def test_what_is_set_wrongly(self):
         for env, texts in (
-                ({"CHOIR_KERNELS": "fast", "CHOIR_OVERLAP": "maybe", "CHOIR_MPI": "lam"},
-                 ("CHOIR_KERNELS: 'fast' is unknown", "CHOIR_OVERLAP=maybe: unknown",
+                ({"CHOIR_KERNELS": "fast", "CHOIR_OVERLAP": "maybe", "CHOIR_MPI": "lam", "CHOIR_GPU_AWARE_MPI": "1"},
+                 ("CHOIR_KERNELS: 'fast' is unknown", "CHOIR_OVERLAP=maybe: unknown", "CHOIR_GPU_AWARE_MPI=1: unknown",
                   "CHOIR_MPI=lam: unknown")),
                 ({"CHOIR_DEVICES": "no:0", "CHOIR_MPI": "/no/such.so"},
                  ("no:0", "CHOIR_MPI=/no/such.so: No such file"))):

@@ -134,6 +134,15 @@ class Model(Case):
                                       "--cores", cores) for cores in ("1", "2"))
         self.assertEqual(alone, shared)
 
+    def test_the_same_weights_in_16_bits(self):
+        for model in some_of(GPT, LSTM, RESNET):
+            for precision in ("mixed_bf16", "mixed_f16"):
+                last = [self.start("train", *model, "--epochs", "1", "--precision", precision, "--replicas", "4",
+                                   "--devices", devices, "--cores", cores).stdout.splitlines()[-1]
+                        for devices, cores in (("cpu:0", "1"), ("cpu:0,cpu:1", "2"), ("cpu:0,cpu:1,cpu:2", "1"))]
+                self.assertRegex(last[0], "^weights [0-9a-f]+$")
+                self.assertEqual(last, last[:1] * 3, (model, precision))
+
     def test_a_saved_residual_net_predicts_as_it_was_tested(self):
         end = self.events("train", *RESNET, "--save", "r.st")[-1]
         last = self.events("predict", "r.st", "--data", "digits:100", "--skip", "80")[-1]
@@ -180,6 +189,9 @@ class Model(Case):
         wrong = ("train", "--data", "idx:x.idx,y.idx", "--model", "mlp", "--widths", "4", "--batch", "8",
                  "--replicas", "2", "--epochs", "1")
         done = self.fail_with(1, "step ", *wrong)
+        self.assertRegex(done.stderr, r"step \d+: replica [01]: .*(hidden1|classes)/(kernel|bias)")
+        done = self.start(*wrong, "--nonfinite", "stop", "--precision", "mixed_bf16") # it may say that it is slow
+        self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"step \d+: replica [01]: .*(hidden1|classes)/(kernel|bias)")
         for policy, outcome in (("skip", "is skipped"), ("ignore", "is applied")):
             done = self.start(*wrong, "--nonfinite", policy, "--save", "w.st")

@@ -2,8 +2,9 @@
 on."""
 
 import re
+import struct
 
-from command import RELEASE, SMALL, Case, main, only_in_the_release, some_of, threads
+from command import RELEASE, SMALL, Case, idx, main, only_in_the_release, some_of, threads
 
 LEARNABLE = ("--data", "digits:2500", "--batch", "25", "--epochs", "8", "--rate", "0.003")
 MLP = (*SMALL, "--model", "mlp", "--widths", "24")
@@ -178,6 +179,14 @@ class Train(Case):
             self.assertRegex(said, r"^choir train: --precision auto: f32; no instructions .* \d\.\d\d times")
             _, said = self.mixed("--precision", "mixed_bf16", env=env)
             self.assertRegex(said, r"^choir train: --precision mixed_bf16: no instructions .*\n$")
+
+    def test_overflow_in_every_step(self):
+        (self.folder / "x.idx").write_bytes(idx((120, 3, 3), struct.pack(">1080f", *[1e30] * 1080), 13))
+        (self.folder / "y.idx").write_bytes(idx((120,), bytes(i % 3 for i in range(120))))
+        done = self.start("train", "--data", "idx:x.idx,y.idx", "--model", "mlp", "--widths", "4", "--batch", "4",
+                          "--epochs", "1", "--precision", "mixed_f16")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr.splitlines()[-1], r"^choir train: step 16: .*not finite.*loss scale is 1,")
 
     def test_rules_of_precision(self):
         shown, _ = self.mixed("--precision", "mixed_bf16", "--verbose")

@@ -35,7 +35,7 @@ typedef struct {
 	void *data;
 	size_t bytes;
 	uint64_t order; // of receives: those of the same kind are matched in order
-	bool too_long;
+	bool too_long, refused;
 } request;
 
 typedef enum { ABSENT, LIVING, LEFT, DEAD } life;
@@ -135,6 +135,14 @@ static request *take_ticket(place *p, uint64_t *number)
 	return NULL;
 }
 
+static bool copy_bytes(const sim *s, void *to, const void *from, size_t bytes)
+{
+	if (s->o.copy != NULL)
+		return s->o.copy(to, from, bytes);
+	memcpy(to, from, bytes);
+	return true;
+}
+
 static choir_status begin_send(
 		sim_argument *self, int to, int tag, const void *data, size_t bytes, uint64_t *number)
 {
@@ -149,9 +157,11 @@ static choir_status begin_send(
 		chi_free(m);
 		return CHOIR_NO_MEMORY;
 	}
+	if (m->copy != NULL && !copy_bytes(s, m->copy, data, bytes)) {
+		free_message(m);
+		return choir_fail(CHOIR_IO, "the memory of a message was refused");
+	}
 	*t = (request){ .state = eager ? DONE : SENDING, .peer = to, .tag = tag, .bytes = bytes };
-	if (m->copy != NULL)
-		memcpy(m->copy, data, bytes);
 	m->from = self->worker, m->to = to, m->tag = tag, m->bytes = bytes;
 	m->data = eager ? m->copy : data;
 	m->request = eager ? 0 : *number;
@@ -219,7 +229,7 @@ static void hand_over(sim *s, message *m, request *t)
 {
 	t->too_long = m->bytes > t->bytes;
 	if (!t->too_long && m->bytes > 0)
-		memcpy(t->data, m->data, m->bytes);
+		t->refused = !copy_bytes(s, t->data, m->data, m->bytes);
 	t->bytes = m->bytes;
 	t->state = DONE;
 	if (m->request != 0)
@@ -284,6 +294,8 @@ static choir_status sim_test(void *self_, uint64_t number, bool *done, size_t *b
 		status = choir_fail(CHOIR_CANCELLED, "worker %d was killed", self->worker);
 	else if (*done && t->too_long)
 		status = choir_fail(CHOIR_CORRUPT, "a message of %zu bytes is too long", t->bytes);
+	else if (*done && t->refused)
+		status = choir_fail(CHOIR_IO, "the memory of a message was refused");
 	else if (!*done)
 		status = look_at_peer(s, t, self->worker);
 	*bytes = t->bytes;
@@ -416,6 +428,12 @@ static void sim_describe(const void *self, char *text, size_t size)
 	snprintf(text, size, "%d workers in one process", sim_workers(self));
 }
 
+static bool sim_takes_memory_of(const void *self, const char *kind)
+{
+	const sim_options *o = &((const sim_argument *) self)->s->o;
+	return o->kind != NULL && strcmp(o->kind, kind) == 0;
+}
+
 const choir_transport_table sim_table = {
 	.size = sizeof sim_table,
 	.version = CHOIR_TABLE_VERSION,
@@ -433,6 +451,7 @@ const choir_transport_table sim_table = {
 	.abort = sim_abort,
 	.now = virtual_now,
 	.pause = sim_pause,
+	.takes_memory_of = sim_takes_memory_of,
 	.eager = 1500, // odd, so that the parts of a rest are of all sizes
 };
 

@@ -16,6 +16,10 @@ typedef struct {
 	// For workers with several threads: time advances to a deadline only after this many real
 	// seconds without an event. 0: each worker has one thread.
 	double quiet;
+	// Messages may be memory of devices of this kind (NULL: none), which copy reads and writes.
+	// False: it refuses the memory, and the message fails.
+	const char *kind;
+	bool (*copy)(void *to, const void *from, size_t bytes);
 } sim_options;
 
 // Makes a simulation of o->workers workers.

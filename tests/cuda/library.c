@@ -64,6 +64,49 @@ static void count_warnings(choir_log_level level, const char *line, void *user)
 	warnings += level == CHOIR_LOG_WARNING && text_holds(line, user);
 }
 
+// The way of summing that a strategy chooses on two GPUs: by what they and the machine have.
+static void choose(const char *peers, const char *without, const char *expected)
+{
+	const char *standin = getenv("CHOIR_TEST_STANDIN");
+	assert_non_null(standin);
+	fflush(stdout);
+	const pid_t child = fork();
+	if (child == 0) {
+		setenv("CHOIR_CUDA", standin, 1);
+		setenv("STANDIN_PEER", peers, 1);
+		setenv("CHOIR_CUDA_WITHOUT", without, 1);
+		choir_logger_set(CHOIR_LOG_WARNING, count_warnings, "gpu: NCCL is missing*the host");
+		const choir_strategy_options *two =
+				CHOIR_OPTIONS(choir_strategy_options, .devices = "gpu:0,gpu:1");
+		choir_strategy_free(choir_mirrored_strategy_new(two));
+		choir_strategy *s = choir_mirrored_strategy_new(two);
+		const char *ops = s == NULL ? choir_error() : choir_strategy_cross_device_ops(s);
+		char line[200] = "";
+		bool slow = false;
+		for (int i = 0; choir_device_report("gpu", i, line, sizeof line); i++)
+			slow = slow || strstr(line, "no peer access") != NULL;
+		const bool is_missed = peers[0] == '0' && without[0] != '\0';
+		const bool good = strcmp(ops, expected) == 0 && slow == (peers[0] == '0') &&
+				warnings == (is_missed ? 1 : 0);
+		if (!good)
+			printf("peers %s, without %s: %s, %d warnings\n", peers, without, ops, warnings);
+		choir_strategy_free(s);
+		fflush(stdout);
+		_exit(good ? 0 : 1);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST(ways_of_summing)
+{
+	choose("1", "", "peer");
+	choose("1", "nccl", "peer");
+	choose("0", "", "nccl");
+	choose("0", "nccl", "reduce_to_one_device");
+}
+
 // A program that names no devices then runs on CPUs, which is said once.
 TEST(a_driver_that_is_too_old_is_a_warning)
 {

@@ -11,7 +11,7 @@ import tempfile
 
 # What is planted, the file, the text, what replaces it, and the programs of which one must fail.
 FAULTS = [
-    ("nothing", "copy.cu", "", "", ["convolutions", "device", "cross", "training"]),
+    ("nothing", "copy.cu", "", "", ["convolutions", "device", "cross", "library", "training"]),
     ("sums do not wait for the members' streams", "peer.cu",
      "\tCHOIR_TRY(await_members(x, s, owner));\n", "", ["training"]),
     ("a stream does not wait for another", "stream.cu",
@@ -78,6 +78,8 @@ FAULTS = [
     ("pools begin a row too late", "pooling.cu", "top = r * p.stride - p.top;", "top = r * p.stride - p.left;", ["kernels"]),
     ("a list of updates is cut short", "update.cu", "dim3(grid_for(most), (unsigned) count)", "dim3(grid_for(most), (unsigned) (count > 1 ? count - 1 : count))",
      ["kernels"]),
+    ("a missing NCCL is not told", "nccl.cu", "\t\twarn_once();\n", "\t\t(void) warn_once;\n", ["library"]),
+    ("a full GPU keeps unused memory", "peer.cu", "with.release_unused(x->group->devices[member])", "false", ["cross"]),
 ]
 
 
@@ -115,11 +117,11 @@ def compile_with(fault, root, build, compiler, folder):
 
 def find(programs, build, library):
     """How a program found the fault; None: none did."""
-    environment = dict(os.environ, CHOIR_CUDA=str(library), LD_LIBRARY_PATH=str(library.parent),
+    environment = dict(os.environ, CHOIR_CUDA=str(library), CHOIR_TEST_STANDIN=str(library), LD_LIBRARY_PATH=str(library.parent),
                        STANDIN_DEVICES="4", STANDIN_DELAY="200")
     for program in programs:
         try:
-            done = subprocess.run([str(build / f"tests/cuda/test_cuda_{program}")], env=environment, timeout=100,
+            done = subprocess.run([str(build / f"tests/cuda/test_cuda_{program}")], env=environment, timeout=200,
                                   capture_output=True, text=True, errors="replace", check=False)
         except subprocess.TimeoutExpired:
             return f"{program} hangs"

@@ -299,6 +299,31 @@ static void hosts_that_do_not_wait()
 	f.close();
 }
 
+static void copies_by_the_host()
+{
+	fixture f;
+	float host[fixture::N] = {};
+	standin_pause(1);
+	CUDA(launch(
+			f.s, 40, 256, add_kernel, (const float *) f.a, (const float *) f.b, f.to, (int) f.N));
+	CHECK(standin_copy(host, f.a, sizeof host) == 2 && host[99] == 99); // both read
+	CHECK(standin_reports() == 0);
+	standin_copy(host, f.to, sizeof host);
+	CHECK(told("the host reads what")); // and what is queued is forgotten
+	CUDA(launch(
+			f.s, 40, 256, add_kernel, (const float *) f.a, (const float *) f.b, f.to, (int) f.N));
+	standin_copy(f.a, host, sizeof host);
+	CHECK(told("the host writes what"));
+	standin_pause(0);
+	CUDA(cudaStreamSynchronize(f.s));
+	CHECK(standin_copy(host, f.to, sizeof host) == 2 && standin_copy(f.a, host, 4) == 2);
+	CHECK(standin_reports() == 0);
+	CHECK(standin_copy(host, host + 5, 4) == 1);
+	CHECK(standin_copy(host, f.to + 1, sizeof host) == 0);
+	CHECK(told("not all there"));
+	f.close();
+}
+
 static void two_threads_on_a_stream()
 {
 	fixture f;
@@ -373,6 +398,7 @@ static const struct {
 	{ "devices that are mixed up", devices_that_are_mixed_up },
 	{ "streams without order", streams_without_order },
 	{ "hosts that do not wait", hosts_that_do_not_wait },
+	{ "copies by the host", copies_by_the_host },
 	{ "two threads on a stream", two_threads_on_a_stream },
 	{ "a host that touches", a_host_that_touches },
 	{ "calls that fail", calls_that_fail },

@@ -1,5 +1,5 @@
-// What choir_fit does with the logs of an epoch and with the parts of a model: a learning rate
-// that falls on a plateau, averages of weights, and regularizers.
+// What choir_fit does with callbacks, with the logs of an epoch and with the parts of a model: a
+// learning rate that falls on a plateau, averages of weights, and regularizers.
 #include "fit/training.h"
 
 #include "base/status.h"
@@ -10,6 +10,59 @@
 
 #include <math.h>
 #include <stdio.h>
+
+// ---- Each moment.
+
+typedef struct {
+	bool fails;
+	int calls;
+} actor;
+
+static choir_status act(const choir_fit_event *e, void *user)
+{
+	actor *a = user;
+	a->calls++;
+	if (a->fails)
+		return choir_fail(CHOIR_IO, "no more paper");
+	choir_model_stop(e->model);
+	return CHOIR_OK;
+}
+
+static choir_status act_once(const char *when, choir_callback c, training *t, actor *a)
+{
+	c.size = sizeof c;
+	c.user = a;
+	const choir_status status = choir_fit(t->model, t->train,
+			CHOIR_OPTIONS(choir_fit_options, .epochs = 3, .callbacks = &c, .n_callbacks = 1));
+	if (a->calls != 1)
+		fail_msg("%s: %d calls", when, a->calls);
+	return status;
+}
+
+// The strategy and the model stay usable.
+TEST(any_callback_may_stop_or_fail)
+{
+	static const struct {
+		const char *when;
+		choir_callback callback;
+		int64_t epochs; // complete when it has stopped
+	} cases[] = { { "train_begin", { .train_begin = act }, 0 },
+		{ "epoch_begin", { .epoch_begin = act }, 0 }, { "batch_begin", { .batch_begin = act }, 0 },
+		{ "batch_end", { .batch_end = act }, 0 }, { "epoch_end", { .epoch_end = act }, 1 },
+		{ "train_end", { .train_end = act }, 3 } };
+	training t = training_open("cpu:0,cpu:1", 2);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char facts[60];
+		actor stops = { 0 }, fails = { .fails = true };
+		must(act_once(cases[i].when, cases[i].callback, &t, &stops));
+		assert_int_equal(choir_model_epochs(t.model), cases[i].epochs);
+		snprintf(facts, sizeof facts, "fit*%s of callback 0*no more paper", cases[i].when);
+		assert_failed(act_once(cases[i].when, cases[i].callback, &t, &fails), CHOIR_IO, facts);
+		must(choir_distributed_dataset_rewind(t.train));
+		must(choir_evaluate(t.model, t.test));
+	}
+	choir_strategy_free(t.strategy);
+}
 
 // ---- The plateau.
 

@@ -64,9 +64,36 @@ program arrays
   call need(.not. c_associated(choir_optimizer_new(CHOIR_ADAM, wrong)), "a negative rate")
   call need(choir_error_status() == CHOIR_INVALID, "its status")
   call need(choir_axis(2) == 4 .and. choir_axis(-1) == int(ishft(1, 31)), "sets of axes")
+  call choir_frame_clear(frame)
+  call back(frame)
   call choir_frame_free(frame)
   call strategies()
 contains
+  ! Tensors as arrays; what has another kind or order is refused, and the array stays.
+  subroutine back(frame)
+    type(c_ptr), intent(in) :: frame
+    type(c_ptr) :: t
+    real(c_float) :: same(2, 3), turned(3, 2), wide(4, 6)
+    real(c_double) :: doubles(2, 3)
+    integer(c_int32_t) :: line(6), none(0, 5)
+    t = choir_array(frame, reshape([(real(i), i = 1, 6)], [2, 3]))
+    call choir_must(choir_tensor_to_array(t, same))
+    call need(all(same == reshape([1., 2., 3., 4., 5., 6.], [2, 3])), "the same order")
+    wide = 7
+    call choir_must(choir_tensor_to_array(t, wide(1:4:2, 2:6:2))) ! not contiguous
+    call need(all(wide(1:4:2, 2:6:2) == same) .and. count(wide == 7) == 18, "a part of an array")
+    turned = 8
+    call need(choir_tensor_to_array(t, turned) == CHOIR_INVALID .and. all(turned == 8), "another order")
+    call need(index(choir_text(choir_error()), "array: it is f32 (3, 2); the tensor needs f32 (2, 3)") == 1, &
+        "its text: " // choir_text(choir_error()))
+    call need(choir_tensor_to_array(t, doubles) == CHOIR_INVALID, "f64")
+    call need(index(choir_text(choir_error()), "f64 (2, 3); the tensor needs f32 (2, 3)") > 0, choir_text(choir_error()))
+    call need(choir_tensor_to_array(t, line) == CHOIR_INVALID, "i32 of one axis")
+    call need(index(choir_text(choir_error()), "i32 (6); the tensor needs f32 (2, 3)") > 0, choir_text(choir_error()))
+    call choir_must(choir_tensor_to_array(choir_array(frame, empty), none))
+    call need(choir_tensor_to_array(c_null_ptr, same) /= CHOIR_OK, "no tensor")
+  end subroutine
+
   ! A failure of one replica ends the run with its text, and the strategy stays usable.
   subroutine strategies()
     type(choir_strategy_options) :: two
@@ -106,20 +133,27 @@ contains
     type(c_ptr), intent(in) :: s
     type(c_ptr) :: dataset
     real(c_float), target :: x(2, 4)
-    character(kind=c_char), target :: names(2, 2)
-    type(choir_column), target :: columns(2)
-    integer :: k
+    type(choir_array_column) :: columns(2)
+    columns = [choir_array_column("x", x), choir_array_column("y", x)]
     x = 1
-    names = reshape(["x", c_null_char, "y", c_null_char], [2, 2])
-    do k = 1, 2
-      columns(k)%name = c_loc(names(1, k))
-      columns(k)%dtype = CHOIR_F32
-      columns(k)%shape = choir_shape_of([2])
-      columns(k)%data = c_loc(x)
-    end do
-    dataset = choir_strategy_distribute_dataset(s, choir_dataset_batch(choir_memory_dataset_new(4_c_int64_t, &
-      2_c_size_t, columns, .true._c_bool), 4_c_int64_t))
+    columns(2) = choir_array_column("y", x(:, :3))
+    call need_no_dataset(columns, 'column "y": the last axis of the array has 3 examples; the first column has 4')
+    columns(2) = choir_array_column("y", x(:, 1:4:3))
+    call need_no_dataset(columns, 'column "y": the array is not contiguous')
+    columns(2) = choir_array_column(repeat("y", 300), x)
+    call need_no_dataset(columns, "255 letters")
+    call need_no_dataset(columns(1:0), "dataset")
+    columns(2) = choir_array_column("y", x)
+    dataset = choir_strategy_distribute_dataset(s, choir_dataset_batch(choir_array_dataset_new(columns, .true.), 4_c_int64_t))
   end function
+
+  subroutine need_no_dataset(columns, text)
+    type(choir_array_column), intent(in) :: columns(:)
+    character(*), intent(in) :: text
+    call need(.not. c_associated(choir_array_dataset_new(columns, .true.)), text)
+    call need(choir_error_status() == CHOIR_INVALID, "its status")
+    call need(index(choir_text(choir_error()), text) > 0, choir_text(choir_error()))
+  end subroutine
 
   subroutine need(truth, what)
     logical, intent(in) :: truth

@@ -2,7 +2,7 @@
 // python3-torch, which tools/setup leaves out: it is large); else the test is skipped. Cases are
 // written as a text that names the formula and its numbers, each in full; torch_compare.py makes
 // the same with PyTorch and compares.
-#include "op/given.h"
+#include "op/torch_cases.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -113,6 +113,12 @@ typedef choir_tensor *binary_op(choir_tensor *a, choir_tensor *b);
 static choir_tensor *binary(choir_tensor *const in[], void *user)
 {
 	return (*(binary_op **) user)(in[0], in[1]);
+}
+
+// PyTorch's losses take the result first.
+static choir_tensor *loss(choir_tensor *const in[], void *user)
+{
+	return (*(binary_op **) user)(in[1], in[0]);
 }
 
 // Also where one is repeated along axes of the other.
@@ -411,7 +417,7 @@ static void losses(compare *c)
 	op = choir_sparse_softmax_cross_entropy;
 	in[0] = normal(c, CHOIR_SHAPE(20, 7));
 	in[1] = given_labels(&c->g, 20, 7);
-	write_case(c, "F.cross_entropy(a, b, reduction='none')", 2, in, binary, &op);
+	write_case(c, "F.cross_entropy(a, b, reduction='none')", 2, in, loss, &op);
 	in[0] = normal(c, CHOIR_SHAPE(20, 7));
 	in[1] = given_labels(&c->g, 20, 7);
 	write_case(c, "F.cross_entropy(a, b, reduction='none', label_smoothing=0.1)", 2, in, smoothed,
@@ -420,10 +426,21 @@ static void losses(compare *c)
 	in[1] = choir_sigmoid(normal(c, CHOIR_SHAPE(20, 7)));
 	op = choir_sigmoid_cross_entropy;
 	write_case(c, "F.binary_cross_entropy_with_logits(a, b, reduction='none').mean(1)", 2, in,
-			binary, &op);
+			loss, &op);
 	in[0] = normal(c, CHOIR_SHAPE(20, 7));
 	in[1] = normal(c, CHOIR_SHAPE(20, 7));
 	write_case(c, "F.huber_loss(a, b, reduction='none', delta=0.7).mean(1)", 2, in, huber, NULL);
+}
+
+static void other_cases(compare *c)
+{
+	for (size_t i = 0; i < n_torch_cases; i++) {
+		const torch_case *one = &torch_cases[i];
+		choir_tensor *in[TORCH_CASE_INPUTS];
+		for (size_t k = 0; k < one->n; k++)
+			in[k] = one->positive ? positive(c, one->shape[k]) : normal(c, one->shape[k]);
+		write_case(c, one->formula, one->n, in, one->fn, NULL);
+	}
 }
 
 // A Python that has PyTorch; NULL: none here has.
@@ -463,6 +480,7 @@ static void with_pytorch(void **state)
 	pools(&c);
 	sequences(&c);
 	losses(&c);
+	other_cases(&c);
 	given_close(&c.g);
 	assert_int_equal(fclose(c.out), 0);
 	snprintf(command, sizeof command, "env -u LD_PRELOAD %s -B %s/tests/op/torch_compare.py %s",

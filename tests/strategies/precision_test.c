@@ -3,10 +3,15 @@
 #include "process_group.h"
 #include "plain_kernels.h"
 
+#include "choir/extend/kernel_table.h"
+#include "op/plain/half.h"
 #include "test.h"
+#include "value/variable.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 
 enum { REPLICAS = 4, ROWS = 16, STEPS = 3 };
 
@@ -77,9 +82,8 @@ static choir_status fill(choir_values *args, double size)
 			args, "labels", choir_constant(f, CHOIR_I32, CHOIR_SHAPE(ROWS), labels));
 }
 
-static choir_status train(training *t, choir_strategy *s)
+static choir_status run_steps(training *t, choir_strategy *s, choir_values *args)
 {
-	choir_values *args = choir_values_new(s), *results = NULL;
 	choir_scope scope;
 	CHOIR_TRY(choir_scope_enter(&scope, s));
 	choir_status status = make(t);
@@ -90,6 +94,13 @@ static choir_status train(training *t, choir_strategy *s)
 		if (status == CHOIR_OK)
 			status = choir_strategy_run(s, step, t, args, NULL);
 	}
+	return status;
+}
+
+static choir_status train(training *t, choir_strategy *s)
+{
+	choir_values *args = choir_values_new(s), *results = NULL;
+	choir_status status = run_steps(t, s, args);
 	if (status == CHOIR_OK)
 		status = choir_strategy_run(s, find_loss, t, args, &results);
 	if (status == CHOIR_OK) {
@@ -138,6 +149,35 @@ TEST(the_same_bits_on_any_devices_and_threads)
 		assert_true(one.hash == trained(mixed[i], "mirrored", "cpu:0,far:0", 1).hash);
 		assert_true(one.hash == trained(mixed[i], "central_storage", "cpu:0,cpu:1", 1).hash);
 		assert_true(one.hash == trained(mixed[i], "parameter_server", "cpu:0", 1).hash);
+	}
+}
+
+// Before anything reads them.
+TEST(updates_round_the_weights)
+{
+	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1" };
+	for (int i = 0; i < 4; i++) {
+		training t = { .precision = CHOIR_PRECISION_MIXED_BF16 };
+		choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+				.devices = devices[i % 2], .replicas = REPLICAS, .cores_per_device = 1 + i / 2,
+				.precision = t.precision));
+		choir_values *args = choir_values_new(s);
+		assert_int_equal(run_steps(&t, s, args), CHOIR_OK);
+		int rounded = 0;
+		for (int k = 0; k < choir_layer_variables(t.net); k++) {
+			const choir_variable *v = choir_layer_variable(t.net, k);
+			const chi_copy *c = &v->copy[0];
+			if (c->narrow[1].buffer == NULL)
+				continue;
+			rounded++;
+			assert_int_equal(c->narrow[1].version, chi_atomic64_load(&c->source.version) + 1);
+			for (int64_t j = 0; j < v->elements; j++)
+				assert_int_equal(((const uint16_t *) c->narrow[1].buffer->memory)[j],
+						chi_bf16_of_f32(((const float *) c->buffer->memory)[j]));
+		}
+		assert_int_equal(rounded, 3); // kernels
+		choir_values_free(args);
+		choir_strategy_free(s);
 	}
 }
 
@@ -207,13 +247,64 @@ TEST(a_layer_may_have_its_own_precision)
 	assert_text_holds(choir_error(), "layer \"scores\"*auto*MIXED_F16");
 }
 
-TEST(auto_takes_f32_or_mixed_bf16)
+// Products in this dtype take much longer than usual.
+static choir_dtype slow = CHOIR_I32;
+
+static int score_of_slow(const choir_kernel_call *call)
 {
+	return call->in[0].dtype == slow ? 1000 : 0;
+}
+
+static choir_status multiply_slowly(const choir_kernel_call *call)
+{
+	const struct timespec long_time = { 0, 50000000 };
+	nanosleep(&long_time, NULL);
+	memset(call->out->data, 0,
+			(size_t) choir_shape_elements(&call->out->shape) * chi_dtype_size(call->out->dtype));
+	return CHOIR_OK;
+}
+
+static int register_slow(void **state)
+{
+	static const choir_dtype dtypes[] = { CHOIR_F32, CHOIR_BF16 };
+	(void) state;
+	for (int i = 0; i < 2; i++) {
+		const choir_kernel_table table = { .size = sizeof table,
+			.version = CHOIR_TABLE_VERSION,
+			.operation = "matmul",
+			.kind = "cpu",
+			.name = "slow",
+			.dtype = dtypes[i],
+			.score = score_of_slow,
+			.run = multiply_slowly };
+		if (choir_register_kernel(&table) != CHOIR_OK)
+			return 1;
+	}
+	return 0;
+}
+
+TEST_GROUP(register_slow, NULL)
+
+static choir_precision chosen(choir_dtype slow_one)
+{
+	slow = slow_one;
 	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(
 			choir_strategy_options, .devices = "cpu:0", .precision = CHOIR_PRECISION_AUTO));
 	const choir_precision taken = choir_strategy_precision(s);
-	assert_true(taken == CHOIR_PRECISION_F32 || taken == CHOIR_PRECISION_MIXED_BF16);
+	slow = CHOIR_I32;
 	choir_strategy_free(s);
+	return taken;
+}
+
+TEST(auto_takes_what_is_faster)
+{
+	const bool native = choir_precision_is_native(CHOIR_PRECISION_MIXED_BF16);
+	assert_int_equal(chosen(CHOIR_BF16), CHOIR_PRECISION_F32);
+	assert_int_equal(chosen(CHOIR_F32), native ? CHOIR_PRECISION_MIXED_BF16 : CHOIR_PRECISION_F32);
+}
+
+TEST(an_unknown_precision_is_refused)
+{
 	assert_null(choir_mirrored_strategy_new(
 			CHOIR_OPTIONS(choir_strategy_options, .precision = (choir_precision) 7)));
 	assert_text_holds(choir_error(), "strategy: .precision is 7*AUTO");

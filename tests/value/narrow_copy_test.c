@@ -59,6 +59,61 @@ TEST(reads_share_the_copy_until_a_write)
 	chi_variable_free(v);
 }
 
+// Writes i + add to each element of v as an update does, and follows the first `followed` of them.
+static void update(choir_variable *v, float add, int64_t followed)
+{
+	chi_copy *c = &v->copy[0];
+	chi_stream *s = chi_stream_new(cpu[0]);
+	float *at = c->buffer->memory;
+	chi_narrow_copy_begin(c);
+	for (int i = 0; i < 6; i++)
+		at[i] = (float) i + add;
+	for (int64_t first = 0; first < followed; first += 3)
+		assert_int_equal(chi_narrow_copy_follow(c, s, first, 3), CHOIR_OK);
+	chi_narrow_copy_end(c);
+	chi_variable_bump_version(v, 0);
+	chi_stream_free(s);
+}
+
+// Plants a value in the copy: a read that makes the copy again overwrites it.
+static bool is_kept(choir_variable *v, float add, choir_dtype dtype)
+{
+	choir_frame *f = choir_frame_new(cpu[0]);
+	uint16_t *planted = v->copy[0].narrow[dtype == CHOIR_BF16].buffer->memory;
+	planted[0] = 0x1234;
+	const uint16_t *got = narrow(chi_variable_alias(v, 0, f), dtype)->data;
+	const bool kept = got[0] == 0x1234;
+	for (int i = kept; i < 6; i++)
+		assert_int_equal(got[i],
+				dtype == CHOIR_BF16 ? chi_bf16_of_f32((float) i + add)
+									: chi_f16_of_f32((float) i + add));
+	choir_frame_free(f);
+	return kept;
+}
+
+TEST(updates_keep_the_copies_that_are_read)
+{
+	static const choir_dtype halves[] = { CHOIR_F16, CHOIR_BF16 };
+	for (int i = 0; i < 2; i++) {
+		choir_variable *v = make(CHOIR_F32, CHI_EXCLUSIVE);
+		choir_frame *f = choir_frame_new(cpu[0]);
+		assert_non_null(narrow(chi_variable_alias(v, 0, f), halves[i]));
+		choir_frame_free(f);
+		update(v, 0.7f, 6);
+		assert_true(is_kept(v, 0.7f, halves[i]));
+		update(v, 1.7f, 3); // only a part is rounded
+		assert_false(is_kept(v, 1.7f, halves[i]));
+		update(v, 2.7f, 6);
+		update(v, 3.7f, 6); // nothing has read the copy since
+		assert_false(is_kept(v, 3.7f, halves[i]));
+		chi_narrow_copy_begin(&v->copy[0]); // an update that is skipped
+		assert_true(is_kept(v, 3.7f, halves[i]));
+		update(v, 4.7f, 6);
+		assert_true(is_kept(v, 4.7f, halves[i]));
+		chi_variable_free(v);
+	}
+}
+
 // The caller casts these.
 TEST(what_has_no_copy)
 {

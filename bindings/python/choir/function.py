@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from . import _declarations
+from .dataset import Batch
 from .library import address, ffi, lib, pointer_of
 from .strategy import Replica, Run, Strategy, late
 from .tensor import Tensor
 
 MOST_PROGRAMS = 32  # of a replica; with other shapes it then runs in Python
 _TENSOR = ffi.typeof("choir_tensor *")
+_NULL, _run = ffi.NULL, lib.choir_strategy_run
 _KINDS = {name: (number, kind) for number, (name, kind) in enumerate(_declarations.CALLS)}
 
 
@@ -143,14 +145,27 @@ class _Recorded(Run):
         return None
 
     def run(self, strategy: Strategy, batch: Any) -> list[np.ndarray]:
-        self._new = []
-        found = self.go(strategy, self._replay, self.c_step, batch)
-        for one in self._new:
-            one[0].next, self.c_step.first = self.c_step.first, one[0]
-            if one[1] is not None:
-                self._giving.append(one[:2])
-        self._programs += self._new
-        return found
+        """As go, in fewer words: a large step leaves no Python in the processor's caches."""
+        pointer = _NULL if batch is None else batch.pointer if type(batch) is Batch else \
+            pointer_of("run", batch, "a batch of a Dataset")
+        status = _run(strategy._pointer or strategy.pointer, self._replay, self.c_step, pointer, _NULL)
+        if status or self._raised or late._raised or self._new or self._giving or self.results:
+            return self._finish(status)
+        return []
+
+    def _finish(self, status: int) -> list[np.ndarray]:
+        new, self._new = self._new, []
+        try:
+            self.check(status, late)
+            for one in new:
+                one[0].next, self.c_step.first = self.c_step.first, one[0]
+                if one[1] is not None:
+                    self._giving.append(one[:2])
+            self._programs += new
+            results = self.take_results()
+            return [results[i] for i in sorted(results)]
+        finally:
+            self.results.clear()
 
     def take_results(self) -> dict[int, np.ndarray]:
         for program, to in self._giving:
@@ -170,16 +185,21 @@ class Function:
         functools.update_wrapper(self, step)
         self._step = step
         self._recorded: weakref.WeakKeyDictionary[Strategy, _Recorded] = weakref.WeakKeyDictionary()
+        self._last: tuple[Callable[[], Strategy | None], Any] = lambda: None, None  # the strategy of the last run
 
     def __call__(self, replica: Replica) -> Any:
         return self._step(replica)
 
     def run_in(self, strategy: Strategy, batch: Any) -> list[np.ndarray]:
         """strategy.run of the step."""
-        recorded = self._recorded.get(strategy)
-        if recorded is None:
-            recorded = self._recorded[strategy] = _Recorded(self._step)
-        return recorded.run(strategy, batch)
+        of, run = self._last
+        if of() is not strategy:
+            recorded = self._recorded.get(strategy)
+            if recorded is None:
+                recorded = self._recorded[strategy] = _Recorded(self._step)
+            run = recorded.run
+            self._last = weakref.ref(strategy), run
+        return run(strategy, batch)
 
 
 def function(step: Callable[[Replica], Any]) -> Function:

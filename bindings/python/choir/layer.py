@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from typing import Any
 
 import numpy as np
@@ -32,15 +34,22 @@ class Layer(_Owned):
         return Tensor(x._frame, x._frame.call("choir_layer_apply", self.pointer, x.pointer))
 
 
+@functools.cache
+def _names(type_: Any) -> dict[str, int]:
+    """The enumerators by what follows the words that all have: "relu" for CHOIR_RELU, "r2" for CHOIR_METRIC_R2."""
+    names = list(type_.elements.values())
+    common = len(os.path.commonprefix(names).rpartition("_")[0]) + 1
+    return {name[common:].lower(): number for number, name in sorted(type_.elements.items())}
+
+
 def _constant(type_: Any, value: Any) -> Any:
-    """An enumerator by its last word ("relu" for CHOIR_RELU), or what it is."""
+    """An enumerator by its name, or what it is."""
     if type_.kind != "enum" or not isinstance(value, str):
         return value
-    found = [number for number, name in type_.elements.items() if name.lower().endswith("_" + value)]
-    if not found:
-        known = ", ".join(name for name in type_.elements.values())
-        raise ValueError(f"{value!r} is none of {known}")
-    return found[0]
+    names = _names(type_)
+    if value not in names:
+        raise ValueError(f"{value!r} is unknown; known: {', '.join(names)}")
+    return names[value]
 
 
 def _made(what: str, kind: str, arguments: tuple[Any, ...]) -> Any:

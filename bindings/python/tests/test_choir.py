@@ -1,10 +1,15 @@
 """Steps in Python: results, exceptions, and uses of what is gone."""
 
 import gc
+import os
+import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import sys
 
+import cffi
 import choir
 import numpy as np
 import pytest
@@ -83,6 +88,66 @@ def test_runs_leak_no_reference():
     gc.collect()
     after = sys.getrefcount(x), sys.getrefcount(step), len(gc.get_objects())
     assert after[:2] == before[:2] and after[2] <= before[2] + 10
+
+
+def test_exceptions_leak_no_reference():
+    s, x = choir.Strategy(replicas=2), np.float32([1])
+
+    def step(r):
+        y = r.constant(x)
+        if r.id == 1:
+            raise LookupError(y)
+        return r.all_reduce(y)
+
+    def fail():
+        with pytest.raises(LookupError):
+            s.run(step)
+    fail()
+    gc.collect()
+    before = sys.getrefcount(x), sys.getrefcount(step), len(gc.get_objects())
+    for _ in range(50):
+        fail()
+    gc.collect()
+    after = sys.getrefcount(x), sys.getrefcount(step), len(gc.get_objects())
+    assert after[:2] == before[:2] and after[2] <= before[2] + 10
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_a_step_in_c(tmp_path):
+    include = pathlib.Path(__file__).parents[3] / "include"
+    (tmp_path / "step.c").write_text("#include <choir/choir.h>\n"
+                                     "choir_status step(choir_replica *r, void *user)\n"
+                                     "{\n"
+                                     "\tint *calls = user;\n"
+                                     "\tcalls[choir_replica_id(r)]++;\n"
+                                     "\treturn choir_replica_arg(r, \"x\") == NULL ? CHOIR_NOT_FOUND : CHOIR_OK;\n"
+                                     "}\n")
+    subprocess.run(["cc", "-shared", "-fPIC", f"-I{include}", tmp_path / "step.c", os.environ["CHOIR_LIBRARY"], "-o",
+                    tmp_path / "step.so"], check=True)
+    other = cffi.FFI()
+    other.cdef("int step(void *r, void *user);")
+    symbol, calls = other.dlopen(str(tmp_path / "step.so")).step, other.new("int[2]")
+    s = choir.Strategy(replicas=2)
+    for batch in choir.Dataset(s, {"x": np.zeros((6, 1), np.float32)}, batch=2):
+        s.run_symbol(symbol, calls, batch)
+    assert list(calls) == [3, 3]
+    with pytest.raises(choir.Error, match='"x"') as e:
+        s.run_symbol(symbol, calls)
+    assert e.value.status == choir.Status.NOT_FOUND
+
+
+def test_the_fragments_of_the_documentation_run():
+    text = (pathlib.Path(__file__).parents[3] / "docs/howto.md").read_text(encoding="utf-8")
+    section = text.split("\n## Use Choir from Python\n")[1].split("\n## ")[0]
+    x, y = np.random.default_rng(1).random((300, 784), np.float32), np.arange(300, dtype=np.int32) % 10
+    fragments, names = re.findall(r"^```python\n(.*?)^```", section, re.S | re.M), {"choir": choir, "x": x, "y": y}
+    assert len(fragments) == 2
+    for fragment in fragments:
+        exec(fragment, names)
+        before = names["both"].hash()
+        for batch in choir.Dataset(names["both"], {"x": x, "y": y}, batch=150):
+            names["both"].run(names["step"], batch)
+        assert names["both"].hash() != before
 
 
 def trained(replicas, devices):
@@ -171,6 +236,34 @@ def test_metrics_of_all_kinds():
     assert precision.result() == 0.5 and matrix.confusion_matrix().tolist() == [[0, 1], [0, 1]]
 
 
+@pytest.mark.parametrize("name", ["relu", "tanh", "sigmoid", "gelu", "gelu_tanh", "silu"])
+def test_activations_by_name(name):
+    s = choir.Strategy("one_device", seed=3)
+    with s.scope(), choir.initializer("constant", 1.0):
+        dense, alone = choir.layer("dense", "d", 1, 1, name), choir.layer("activation", name)
+
+    def step(r):
+        x = r.constant(np.float32([[-2], [-0.5], [0.3], [1.7]]))
+        expected = getattr(choir.op, name)(x).numpy()
+        assert np.allclose(dense(x).numpy(), expected, atol=1e-6) and np.allclose(alone(x).numpy(), expected, atol=1e-6)
+    s.run(step)
+
+
+def test_metrics_of_one_ending():
+    s, found = choir.Strategy("one_device"), {}
+    with s.scope():
+        for kind in ("mean_squared_error", "root_mean_squared_error", "mean_absolute_error"):
+            found[kind] = choir.Metric(kind, kind)
+        with pytest.raises(ValueError, match="'error' is unknown"):
+            choir.Metric("error", "error")
+
+    def step(r):
+        for metric in found.values():
+            metric.update(r.constant(np.float32([0, 0])), r.constant(np.float32([3, 1])))
+    s.run(step)
+    assert [metric.result() for metric in found.values()] == [5, 5 ** 0.5, 2]
+
+
 def test_gradients_of_gradients():
     def step(r):
         tape, x = r.tape(), r.constant(np.float64([1, 2, 3]))
@@ -185,7 +278,7 @@ def test_wrong_names_are_refused():
     with pytest.raises(choir.Error, match="no scope"):
         choir.layer("dense", "a", 1, 1, "relu")
     with s.scope():
-        with pytest.raises(ValueError, match="'step' is none of .*CHOIR_LINEAR"):
+        with pytest.raises(ValueError, match="'step' is unknown; known: linear, relu, tanh, .*gelu_tanh"):
             choir.layer("dense", "a", 1, 1, "step")
         with pytest.raises(ValueError, match="layer: 'lens'"):
             choir.layer("lens")

@@ -9,7 +9,7 @@
 CHOIR_C_BEGIN
 
 // The version of this interface. libchoir refuses a libchoir-cuda of another version.
-#define CHOIR_CUDA_PLUGIN_VERSION 1
+#define CHOIR_CUDA_PLUGIN_VERSION 2
 
 struct choir_kernel_table; // kernel_table.h
 struct choir_kernel_call; // kernel_table.h
@@ -24,6 +24,8 @@ typedef struct {
 	// The self of a device of the kind "gpu"; NULL for another kind.
 	void *(*device_self)(const choir_device *d);
 	unsigned (*fork_generation)(void); // differs in the child of a fork
+	// Releases the memory of a device that libchoir keeps and nothing uses. False: there was none.
+	bool (*release_unused)(const choir_device *d);
 } choir_cuda_argument;
 
 // A kernel of the CPU, for calls without a kernel in libchoir-cuda.

@@ -142,9 +142,9 @@ typedef struct {
 
 // "max_pool2d", "average_pool2d": x [n, h, w, c], in windows of window x window elements. Elements
 // outside of x do not count. "max_pool2d_gradient": x, y, dy; out is dx, the sum over windows. A
-// window's dy goes to its first element, row by row, that equals y. "average_pool2d_gradient": dy;
-// out is dx, the sum over windows. "max_pool2d_take": x, y, and u of x's shape; out has y's shape,
-// and the u of the element that gets dy.
+// window's dy goes to its first element, row by row, that equals y; NAN equals NAN.
+// "average_pool2d_gradient": dy; out is dx, the sum over windows. "max_pool2d_take": x, y, and u
+// of x's shape; out has y's shape, and the u of the element that gets dy.
 typedef struct {
 	int window, stride;
 	int top, left, bottom, right; // how far the grid of windows extends beyond x

@@ -8,7 +8,7 @@
 CHOIR_C_BEGIN
 
 // The version of this interface.
-#define CHOIR_MPI_PLUGIN_VERSION 3
+#define CHOIR_MPI_PLUGIN_VERSION 4
 
 // The argument of the table's open.
 typedef struct {
@@ -18,6 +18,7 @@ typedef struct {
 	double (*now)(void); // seconds on a monotonic clock
 	void (*yield)(void); // lets other processes run
 	double seconds; // until all processes have joined; negative: no limit
+	choir_toggle gpu_aware; // whether MPI takes memory of GPUs; CHOIR_DEFAULT: as MPI says
 } choir_mpi_argument;
 
 // libchoir-mpi's one symbol is a constant of this type.

@@ -23,8 +23,8 @@ CHOIR_C_BEGIN
 #define CHOIR_TRANSPORT_TAGS 16384
 
 // NULL slots: send, receive and test fail with CHOIR_UNSUPPORTED; workers gives 1; worker gives 0;
-// now reads the system's monotonic clock; pause first spins, then yields, then sleeps. The others
-// do nothing.
+// takes_memory_of gives false; now reads the system's monotonic clock; pause first spins, then
+// yields, then sleeps. The others do nothing.
 typedef struct choir_transport_table {
 	size_t size;
 	uint32_t version;
@@ -60,6 +60,9 @@ typedef struct choir_transport_table {
 	// Messages of up to this number of bytes need no help of the receiver. Choir may send several
 	// of them in place of a larger one. 0: unknown.
 	size_t eager;
+	// (any) Whether data of send and receive may be memory of devices of this kind ("gpu"). Choir
+	// has waited for the device before it calls send, and does not use the device until test.
+	bool (*takes_memory_of)(const void *self, const char *kind);
 } choir_transport_table;
 
 // Registers a table for .transport of clusters.

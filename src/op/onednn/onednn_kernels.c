@@ -13,6 +13,8 @@
 #include "op/plain/gemm.h"
 #include "op/plain/recurrent_kernel.h"
 
+#include <string.h>
+
 enum { SCORE = 10, NATIVE_SCORE = 30 };
 
 // A foreign mixture is not supported.
@@ -215,13 +217,30 @@ static int64_t chunk_size(const chi_dnn_problem *whole)
 	return is_turned(whole) ? TURNED_CHUNK : CHUNK;
 }
 
+// In 16 bits, oneDNN's fast kernels need a without gaps between rows. For others it allocates
+// memory.
+static bool is_copied(const chi_dnn_problem *whole)
+{
+	return whole->dtypes != CHI_DNN_F32;
+}
+
 static chi_dnn_problem chunk_of(const chi_dnn_problem *whole, int64_t chunk)
 {
 	chi_dnn_problem p = *whole;
 	const int64_t size = chunk_size(whole), left = whole->m - chunk * size;
 	p.m = left < size ? left : size;
-	p.a_row = whole->m;
+	p.a_row = is_copied(whole) ? 0 : whole->m;
 	return p;
+}
+
+static size_t whole_lines(size_t bytes)
+{
+	return (bytes + 63) & ~(size_t) 63;
+}
+
+static size_t copy_bytes(const chi_dnn_problem *whole)
+{
+	return is_copied(whole) ? whole_lines((size_t) (whole->k * CHUNK) * sizeof(uint16_t)) : 0;
 }
 
 static size_t chunk_scratch(const chi_dnn_problem *whole)
@@ -230,7 +249,9 @@ static size_t chunk_scratch(const chi_dnn_problem *whole)
 	chi_dnn *d;
 	if (is_turned(whole))
 		return (size_t) (TURNED_CHUNK * p.n) * sizeof(float);
-	return chi_dnn_find(&p, &d) == CHOIR_OK ? (chi_dnn_scratch(d) + 63) & ~(size_t) 63 : 0;
+	if (chi_dnn_find(&p, &d) != CHOIR_OK)
+		return 0;
+	return copy_bytes(whole) + whole_lines(chi_dnn_scratch(d));
 }
 
 static int score_matmul(const choir_kernel_call *call)
@@ -325,6 +346,18 @@ typedef struct {
 	chi_error error;
 } subset;
 
+static choir_status run_copied(
+		const chi_dnn_problem *whole, const chi_dnn_problem *p, chi_dnn_operands o)
+{
+	uint16_t *to = o.scratch;
+	const uint16_t *from = o.a;
+	for (int64_t i = 0; i < p->k; i++)
+		memcpy(to + i * p->m, from + i * whole->m, (size_t) p->m * sizeof *to);
+	o.a = to;
+	o.scratch = (char *) o.scratch + copy_bytes(whole);
+	return run_primitive(p, &o);
+}
+
 static choir_status run_one(const subset *c, int member, int64_t chunk)
 {
 	const chi_dnn_problem p = chunk_of(&c->whole, chunk);
@@ -340,6 +373,8 @@ static choir_status run_one(const subset *c, int member, int64_t chunk)
 		return run_gemm(&p, &operands);
 	if (is_turned(&c->whole))
 		return run_turned(&p, &operands);
+	if (is_copied(&c->whole))
+		return run_copied(&c->whole, &p, operands);
 	return run_primitive(&p, &operands);
 }
 
@@ -462,15 +497,15 @@ static const chi_kernel_spec specs[] = {
 	{ "gru_gradient", CHI_F32, 0, chi_gru_gradient, chi_recurrent_scratch, always, &way },
 	{ "recurrent_gradient", CHI_F32, sizeof(choir_recurrent_attributes), chi_recurrent_gradient,
 			chi_recurrent_scratch, always, &way },
-	{ "lstm", CHI_BF16, 0, chi_dnn_lstm, chi_dnn_recurrence_scratch, chi_dnn_recurrence_score,
+	{ "lstm", CHI_HALF, 0, chi_dnn_lstm, chi_dnn_recurrence_scratch, chi_dnn_recurrence_score,
 			&lstm },
-	{ "lstm_gradient", CHI_BF16, 0, chi_dnn_lstm_gradient, chi_dnn_recurrence_scratch,
+	{ "lstm_gradient", CHI_HALF, 0, chi_dnn_lstm_gradient, chi_dnn_recurrence_scratch,
 			chi_dnn_recurrence_score, &lstm_gradient },
-	{ "gru", CHI_BF16, 0, chi_dnn_gru, chi_dnn_recurrence_scratch, chi_dnn_recurrence_score,
+	{ "gru", CHI_HALF, 0, chi_dnn_gru, chi_dnn_recurrence_scratch, chi_dnn_recurrence_score,
 			&gru },
-	{ "gru_gradient", CHI_BF16, 0, chi_dnn_gru_gradient, chi_dnn_recurrence_scratch,
+	{ "gru_gradient", CHI_HALF, 0, chi_dnn_gru_gradient, chi_dnn_recurrence_scratch,
 			chi_dnn_recurrence_score, &gru_gradient },
-	{ "recurrent_gradient", CHI_BF16, sizeof(choir_recurrent_attributes),
+	{ "recurrent_gradient", CHI_HALF, sizeof(choir_recurrent_attributes),
 			chi_dnn_recurrent_gradient, chi_dnn_recurrent_gradient_scratch,
 			chi_dnn_recurrent_gradient_score, NULL },
 };

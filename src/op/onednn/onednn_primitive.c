@@ -36,6 +36,7 @@ struct chi_dnn {
 	dnnl_memory_t pad, reorder_pad;
 	size_t weights_bytes, pad_bytes;
 	int a_role, b_role, out_role;
+	bool b_packed;
 };
 
 // "told" is the layout given to oneDNN.
@@ -278,7 +279,11 @@ static dnnl_status_t plan_matmul(plan *p, const chi_dnn_problem *q)
 	DNN_TRY(matrix(&p->out, p->result, out, false));
 	if (q->bias)
 		DNN_TRY(matrix(&p->bias, dnnl_f32, bias, false));
-	DNN_TRY(matrix(&p->b_told, p->operand, b, q->b_transposed));
+	if (q->b_packed)
+		DNN_TRY(tagged(
+				&p->b_told, p->operand, 2, (dnnl_dims_t){ q->k, q->n }, dnnl_format_tag_any));
+	else
+		DNN_TRY(matrix(&p->b_told, p->operand, b, q->b_transposed));
 	return describe_matmul(p, q->bias);
 }
 
@@ -417,6 +422,7 @@ static dnnl_status_t fill(
 		chi_dnn *d, const plan *p, const chi_dnn_problem *q, dnnl_primitive_attr_t reorder_attr)
 {
 	set_roles(d, q->kind);
+	d->b_packed = q->b_packed;
 	DNN_TRY(dnnl_stream_create(&d->stream, engine, dnnl_stream_default_flags));
 	DNN_TRY(dnnl_primitive_create(&d->primitive, p->description));
 	DNN_TRY(object(&d->a, ref(&p->a)));
@@ -536,20 +542,41 @@ static dnnl_status_t run(chi_dnn *d, const chi_dnn_operands *o)
 	const dnnl_memory_t b = d->before ? d->weights : d->b, out = d->after ? d->weights : d->out;
 	const dnnl_exec_arg_t args[] = { { d->a_role, d->a }, { d->b_role, b }, { d->out_role, out },
 		{ DNNL_ARG_SCRATCHPAD, d->pad }, { DNNL_ARG_BIAS, d->bias } };
-	DNN_TRY(run_reorder(d, d->before, d->b, d->weights));
+	if (!d->b_packed)
+		DNN_TRY(run_reorder(d, d->before, d->b, d->weights));
 	DNN_TRY(dnnl_primitive_execute(d->primitive, d->stream, d->bias ? 5 : 4, args));
 	DNN_TRY(run_reorder(d, d->after, d->weights, d->out));
 	return dnnl_stream_wait(d->stream);
 }
 
-choir_status chi_dnn_run(chi_dnn *d, const chi_dnn_operands *operands)
+static dnnl_status_t pack(chi_dnn *d, const chi_dnn_operands *o)
+{
+	DNN_TRY(point(d->b, o->b));
+	DNN_TRY(point(d->weights, o->scratch));
+	DNN_TRY(point(d->reorder_pad, o->scratch ? (char *) o->scratch + weights_scratch(d) : NULL));
+	DNN_TRY(run_reorder(d, d->before, d->b, d->weights));
+	return dnnl_stream_wait(d->stream);
+}
+
+static choir_status run_alone(dnnl_status_t step(chi_dnn *, const chi_dnn_operands *), chi_dnn *d,
+		const chi_dnn_operands *operands)
 {
 	const int threads = enter_one_thread();
-	const dnnl_status_t status = run(d, operands);
+	const dnnl_status_t status = step(d, operands);
 	leave_one_thread(threads);
 	if (status == dnnl_success)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INTERNAL, "onednn: running a primitive gave status %d", (int) status);
+}
+
+choir_status chi_dnn_pack(chi_dnn *d, const chi_dnn_operands *operands)
+{
+	return run_alone(pack, d, operands);
+}
+
+choir_status chi_dnn_run(chi_dnn *d, const chi_dnn_operands *operands)
+{
+	return run_alone(run, d, operands);
 }
 
 choir_status chi_dnn_multiply(const chi_dnn_gemm *p)

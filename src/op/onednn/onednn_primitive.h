@@ -26,6 +26,7 @@ typedef struct {
 	int64_t batch, m, n, k; // MATMUL; batch 0: a and b have rank 2
 	int64_t a_row; // MATMUL: row distance of a transposed a; 0: m
 	int64_t b_batch; // batch, or 1: b is shared
+	int64_t b_packed; // MATMUL: chi_dnn_pack brings b into oneDNN's layout, for several runs
 	int64_t images, h, w, c, kh, kw, out, oh, ow; // CONVOLUTION*
 	int64_t stride, top, left, bottom, right;
 	int64_t dilation, groups;
@@ -53,4 +54,6 @@ choir_status chi_dnn_multiply(const chi_dnn_gemm *p);
 choir_status chi_dnn_new(const chi_dnn_problem *problem, chi_dnn **out);
 void chi_dnn_free(chi_dnn *d);
 size_t chi_dnn_scratch(const chi_dnn *d); // bytes
+// Of a problem with .b_packed, before its runs with the same b and scratch.
+choir_status chi_dnn_pack(chi_dnn *d, const chi_dnn_operands *operands);
 choir_status chi_dnn_run(chi_dnn *d, const chi_dnn_operands *operands);

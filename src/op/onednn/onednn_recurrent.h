@@ -1,4 +1,4 @@
-// LSTM and GRU in bf16. A kernel's user is its chi_dnn_recurrence.
+// LSTM and GRU in 16 bits. A kernel's user is its chi_dnn_recurrence.
 #pragma once
 
 #include "op/kernel/kernel_list.h"
@@ -16,7 +16,7 @@ choir_status chi_dnn_lstm_gradient(const choir_kernel_call *call);
 choir_status chi_dnn_gru(const choir_kernel_call *call);
 choir_status chi_dnn_gru_gradient(const choir_kernel_call *call);
 
-// The gradient of w: one product over all examples and time steps. It has no user.
+// The gradient of w; in bf16, one product over all examples and time steps. It has no user.
 int chi_dnn_recurrent_gradient_score(const choir_kernel_call *call);
 size_t chi_dnn_recurrent_gradient_scratch(const choir_kernel_call *call);
 choir_status chi_dnn_recurrent_gradient(const choir_kernel_call *call);

@@ -39,9 +39,8 @@ static inline float chi_f32_of_bf16(uint16_t h)
 static inline uint16_t chi_bf16_of_f32(float f)
 {
 	const uint32_t bits = chi_bits_of_float(f);
-	const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-	const uint32_t quiet = bits >> 16 | 0x40;
-	return (uint16_t) ((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
+	const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
+	return (uint16_t) ((isnan(f) ? bits | 0x400000 : rounded) >> 16); // one shift: vectors
 }
 
 // Rounds to odd, so that rounding again is as rounding once.

@@ -14,6 +14,7 @@
 #include "strategy/gradients/wire_precision.h"
 #include "strategy/gradients/update_batch.h"
 #include "strategy/remote_variables.h"
+#include "value/narrow_copy.h"
 
 #include <string.h>
 
@@ -90,6 +91,8 @@ static choir_status prepare_variable(chi_pending_update *u, chi_pending_variable
 			return choir_error_status();
 		pv->chunks_capacity = pv->chunks;
 	}
+	for (int k = 0; k < v->copies; k++)
+		chi_narrow_copy_begin(&v->copy[k]);
 	pv->first_chunk = u->chunks;
 	u->touches_all_rows = u->touches_all_rows || pv->touches_all_rows;
 	if (u->two_pass || pv->touches_all_rows || (u->single_device && !pv->is_sparse))
@@ -470,8 +473,10 @@ static void finish(chi_pending_update *u, bool applied)
 		return;
 	}
 	for (size_t i = 0; applied && i < u->n; i++)
-		for (int k = 0; k < u->pending[i].variable->copies; k++)
+		for (int k = 0; k < u->pending[i].variable->copies; k++) {
+			chi_narrow_copy_end(&u->pending[i].variable->copy[k]);
 			chi_variable_bump_version(u->pending[i].variable, k);
+		}
 	u->gradients->table->end(u->gradients->user, u->state, applied);
 	if (u->run != NULL && applied)
 		u->run->applied = true;

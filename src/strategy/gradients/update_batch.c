@@ -3,6 +3,7 @@
 #include "strategy/gradients/update_batch.h"
 
 #include "trace/trace.h"
+#include "value/narrow_copy.h"
 
 choir_status chi_device_gradient_write(
 		const chi_device_gradient *g, int copy, const chi_gradient_chunk *chunk)
@@ -13,8 +14,9 @@ choir_status chi_device_gradient_write(
 	chi_stream *stream = chi_strategy_stream(u->strategy, g->device, v->copy[copy].device);
 	chi_atomic32_store(&u->written, 1);
 	chi_trace_begin(CHOIR_TRACE_UPDATE, v->name);
-	const choir_status status =
-			a->table->chunk(a->user, u->state, g->index, v, copy, chunk, stream);
+	choir_status status = a->table->chunk(a->user, u->state, g->index, v, copy, chunk, stream);
+	if (status == CHOIR_OK)
+		status = chi_narrow_copy_follow(&v->copy[copy], stream, chunk->first, chunk->count);
 	chi_trace_end();
 	return status;
 }

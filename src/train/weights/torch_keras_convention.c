@@ -1,6 +1,7 @@
 // PyTorch's names are Choir's with dots and other last words: "conv1/kernel" is "conv1.weight".
 // Its kernels have the output first, and it flattens images as c, h, w. Keras' names and layouts
-// are Choir's.
+// are Choir's, but a recurrent layer's cell has a name ("gru/gru_cell/kernel"), and both biases of
+// a GRU are one tensor, [2, 3 h].
 #include "train/weights/torch_keras_convention.h"
 
 #include "base/status.h"
@@ -117,6 +118,43 @@ static choir_status find_torch(const chi_weights *w, chi_mapped_name *m, size_t 
 	return CHOIR_OK;
 }
 
+// Removes "gru_cell/" from "a/gru_cell/kernel"; false: there is no such word.
+static bool leave_out_cell(char *name)
+{
+	char *last = name + (last_word(name) - name), *cell = last == name ? name : last - 1;
+	while (cell > name && cell[-1] != '/')
+		cell--;
+	if (cell == last || (strncmp(cell, "gru_cell", 8) != 0 && strncmp(cell, "lstm_cell", 9) != 0))
+		return false;
+	memmove(cell, last, strlen(last) + 1);
+	return true;
+}
+
+static size_t find_keras(const chi_weights *w, chi_mapped_name *m)
+{
+	char *name = m->name.data;
+	const size_t length = m->name.length;
+	size_t i = find_weight(w, name);
+	if (i == w->n && length > 2 && strcmp(name + length - 2, ":0") == 0) {
+		name[length - 2] = '\0';
+		i = find_weight(w, name);
+	}
+	return i == w->n && leave_out_cell(name) ? find_weight(w, name) : i;
+}
+
+size_t chi_keras_second_bias(const chi_name_map *map, const chi_weights *w,
+		const choir_variable *v, const chi_rearrangement *how)
+{
+	if (map->convention != CHI_CONVENTION_KERAS || how->axes > 0 || how->reshaped ||
+			v->shape.rank != 1 || strcmp(last_word(v->name), "bias") != 0)
+		return w->n;
+	const size_t i = chi_recurrent_variable(w, v, "recurrent_bias");
+	return i < w->n && w->variable[i]->dtype == v->dtype &&
+					chi_shape_equal(&w->variable[i]->shape, &v->shape)
+			? i
+			: w->n;
+}
+
 choir_status chi_convention_find(
 		const chi_name_map *map, const chi_weights *w, chi_mapped_name *m, size_t *i)
 {
@@ -125,13 +163,7 @@ choir_status chi_convention_find(
 		return CHOIR_OK;
 	if (map->convention == CHI_CONVENTION_TORCH && m->how.axes == 0 && !m->how.reshaped)
 		return find_torch(w, m, i);
-	*i = find_weight(w, m->name.data);
-	const size_t length = m->name.length;
-	if (*i == w->n && map->convention == CHI_CONVENTION_KERAS && length > 2 &&
-			strcmp(m->name.data + length - 2, ":0") == 0) {
-		m->name.data[length - 2] = '\0';
-		*i = find_weight(w, m->name.data);
-	}
+	*i = map->convention == CHI_CONVENTION_KERAS ? find_keras(w, m) : find_weight(w, m->name.data);
 	return CHOIR_OK;
 }
 

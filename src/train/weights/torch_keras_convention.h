@@ -12,6 +12,9 @@ choir_status chi_convention_find(
 // zeros: gets the name of another tensor that must be zeros, or stays.
 choir_status chi_convention_find_tensor(const chi_name_map *map, const chi_weights *w,
 		const choir_variable *v, chi_mapped_name *m, chi_text *zeros);
+// The index of the other bias if v is a bias of a GRU, and Keras' tensor has both; else w->n.
+size_t chi_keras_second_bias(const chi_name_map *map, const chi_weights *w,
+		const choir_variable *v, const chi_rearrangement *how);
 // CHOIR_INVALID: shapes fit but the elements would have another order.
 choir_status chi_convention_check(const chi_name_map *map, const choir_variable *v,
 		const chi_mapped_name *m, const char *path, const char *tensor);

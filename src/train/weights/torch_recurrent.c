@@ -113,9 +113,14 @@ choir_status chi_torch_recurrent_find(const chi_weights *w, chi_mapped_name *m, 
 	return status;
 }
 
+size_t chi_recurrent_variable(const chi_weights *w, const choir_variable *v, const char *word)
+{
+	return find(w, v->name, (size_t) (last_word(v->name) - v->name), word);
+}
+
 size_t chi_torch_recurrent_kernel(const chi_weights *w, const choir_variable *v)
 {
-	return find(w, v->name, (size_t) (last_word(v->name) - v->name), words[RECURRENT].choir);
+	return chi_recurrent_variable(w, v, words[RECURRENT].choir);
 }
 
 // "a/l1/kernel" is "a.weight_ih_l1", "a/kernel" is "a.weight_ih_l0".

@@ -25,6 +25,7 @@ typedef struct {
 	chi_rearrangement how;
 	bool recurrent;
 	int halves;
+	int row; // 0: the whole tensor; else this one of its two rows
 } source;
 
 typedef struct {
@@ -87,6 +88,32 @@ static choir_status does_not_fit(const part *p, const choir_variable *v, const c
 			chi_safetensors_dtype(v->dtype), chi_shape_print(&v->shape, need));
 }
 
+static choir_status taken_twice(const part *p, const chi_st_tensor *t, size_t i)
+{
+	return choir_fail(CHOIR_INVALID,
+			"%s: tensors \"%.60s\" and \"%.60s\" are both for variable \"%.60s\"", p->path,
+			p->from[i].tensor->name, t->name, p->weights.variable[i]->name);
+}
+
+// The rows of t are the biases i and k of a GRU; false: t is not of this shape.
+static bool are_rows(const part *p, const chi_st_tensor *t, size_t i, size_t k)
+{
+	const choir_variable *v = p->weights.variable[i];
+	const choir_shape rows = CHOIR_SHAPE(2, v->elements);
+	return k < p->weights.n && can_cast(t, v) && chi_shape_equal(&t->shape, &rows);
+}
+
+static choir_status take_rows(part *p, const chi_st_tensor *t, size_t i, size_t k)
+{
+	const size_t both[] = { i, k };
+	for (int row = 0; row < 2; row++) {
+		if (p->from[both[row]].tensor != NULL)
+			return taken_twice(p, t, both[row]);
+		p->from[both[row]] = (source){ .tensor = t, .row = row + 1 };
+	}
+	return CHOIR_OK;
+}
+
 static choir_status take(part *p, size_t k, chi_mapped_name *m)
 {
 	const chi_st_tensor *t = p->file.header.tensor[k];
@@ -97,11 +124,12 @@ static choir_status take(part *p, size_t k, chi_mapped_name *m)
 		return CHOIR_OK;
 	const choir_variable *v = p->weights.variable[i];
 	source *from = &p->from[i];
+	const size_t other = chi_keras_second_bias(&p->map, &p->weights, v, &m->how);
+	if (are_rows(p, t, i, other))
+		return take_rows(p, t, i, other);
 	const bool second = from->halves + m->halves == 3 && from->added == NULL;
 	if (from->tensor != NULL && !second)
-		return choir_fail(CHOIR_INVALID,
-				"%s: tensors \"%.60s\" and \"%.60s\" are both for variable \"%.60s\"", p->path,
-				from->tensor->name, t->name, v->name);
+		return taken_twice(p, t, i);
 	if (!fits(v, t, &m->how))
 		return does_not_fit(p, v, t, &m->how);
 	CHOIR_TRY(chi_convention_check(&p->map, v, m, p->path, t->name));
@@ -112,6 +140,22 @@ static choir_status take(part *p, size_t k, chi_mapped_name *m)
 			.tensor = t, .how = m->how, .recurrent = m->recurrent, .halves = m->halves
 		};
 	return CHOIR_OK;
+}
+
+// Without reset_after a GRU has one bias, and another formula.
+static choir_status check_gru_of_keras(const part *p, size_t i)
+{
+	const choir_variable *v = p->weights.variable[i];
+	const source *from = &p->from[i];
+	const size_t other = chi_keras_second_bias(&p->map, &p->weights, v, &from->how);
+	if (other == p->weights.n || from->tensor == NULL || p->from[other].tensor != NULL)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"%s: tensor \"%.60s\" is the one bias of a GRU without reset_after; variables "
+			"\"%.60s\" "
+			"and \"%.60s\" need the two biases of one with reset_after, [2, %lld]",
+			p->path, from->tensor->name, v->name, p->weights.variable[other]->name,
+			(long long) v->elements);
 }
 
 // A cell without biases would leave the variables' biases at their initial values.
@@ -131,7 +175,7 @@ static choir_status check_recurrent(const part *p, size_t i)
 				"%s: has tensor \"%.60s\" but none for variable \"%.60s\" of the same layer; "
 				"the file needs all of them (zeros for biases that torch does not have)",
 				p->path, p->from[kernel].tensor->name, v->name);
-	return CHOIR_OK;
+	return check_gru_of_keras(p, i);
 }
 
 static choir_status match(part *p)
@@ -160,6 +204,8 @@ static choir_tensor *arranged(
 {
 	choir_tensor *x = choir_borrow(
 			f, t->dtype, s->how.reshaped ? s->how.shape : t->shape, p->file.data + t->begin);
+	if (s->row > 0 && (x = choir_slice(x, 0, s->row - 1, 1)) != NULL)
+		x = choir_reshape(x, CHOIR_SHAPE(CHOIR_UNKNOWN));
 	if (s->how.gates_swapped)
 		x = chi_torch_swap_gates(x);
 	if (s->how.axes != 0)

@@ -28,6 +28,7 @@ static bool by_size_and_name(const void *a, const void *b)
 typedef struct {
 	chi_mapped_name as;
 	chi_text zeros; // the name of a tensor of zeros behind it, or empty
+	bool is_row; // of the tensor of the variable before it
 	choir_shape file, before; // before: of v's elements, before the axes are put back
 	int axes;
 	int axis[CHI_NAME_MAP_AXES];
@@ -66,18 +67,36 @@ static choir_status invert(const choir_variable *v, target *t)
 
 static bool is_of(const char *name, const target *t)
 {
-	return strcmp(t->as.name.data, name) == 0 ||
-			(t->zeros.length > 0 && strcmp(t->zeros.data, name) == 0);
+	return !t->is_row &&
+			(strcmp(t->as.name.data, name) == 0 ||
+					(t->zeros.length > 0 && strcmp(t->zeros.data, name) == 0));
+}
+
+// Moves the second bias of a GRU for Keras behind the bias i.
+static void join_biases(const chi_name_map *map, chi_weights *w, size_t i, target *to)
+{
+	size_t other = chi_keras_second_bias(map, w, w->variable[i], &to[i].as.how);
+	if (other == w->n)
+		return;
+	choir_variable *second = w->variable[other];
+	for (; other > i + 1; other--)
+		w->variable[other] = w->variable[other - 1];
+	w->variable[i + 1] = second;
+	to[i].file = CHOIR_SHAPE(2, second->elements);
+	to[i + 1].is_row = true;
 }
 
 static choir_status find_targets(
-		const char *path, const chi_name_map *map, const chi_weights *w, target *to)
+		const char *path, const chi_name_map *map, chi_weights *w, target *to)
 {
 	for (size_t i = 0; i < w->n; i++) {
 		const choir_variable *v = w->variable[i];
+		if (to[i].is_row)
+			continue;
 		CHOIR_TRY(chi_convention_find_tensor(map, w, v, &to[i].as, &to[i].zeros));
 		CHOIR_TRY(chi_convention_check(map, v, &to[i].as, path, to[i].as.name.data));
 		CHOIR_TRY(invert(v, &to[i]));
+		join_biases(map, w, i, to);
 		for (size_t k = 0; k < i; k++)
 			if (is_of(to[i].as.name.data, &to[k]) ||
 					(to[i].zeros.length > 0 && is_of(to[i].zeros.data, &to[k])))
@@ -113,6 +132,10 @@ static choir_status print_header(
 		const choir_variable *v = w->variable[i];
 		const choir_shape *shape = to == NULL ? &v->shape : &to[i].file;
 		const bool zeros = to != NULL && to[i].zeros.length > 0;
+		if (to != NULL && to[i].is_row) {
+			tensor[n - 1].end += chi_variable_bytes(v);
+			continue;
+		}
 		tensor[n].end = n == 0 ? 0 : tensor[n - 1].end;
 		status = add_tensor(to == NULL ? v->name : to[i].as.name.data, v, shape, &tensor[n]);
 		n++;

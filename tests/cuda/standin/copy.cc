@@ -160,3 +160,28 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
 	submit(s, std::move(t));
 	return cudaSuccess;
 }
+
+static void check_order(const use &u)
+{
+	for (const record &was : u.of->records)
+		if (was.number > was.stream->observed && was.first < u.last && u.first < was.last &&
+				(was.writes || u.writes))
+			report_locked(format("race: the host %s what %s on %s %s, of %s, and has not waited",
+					u.writes ? "writes" : "reads", was.name.c_str(),
+					name_of(was.stream.get()).c_str(), was.writes ? "writes" : "reads",
+					describe(u.of.get()).c_str()));
+}
+
+int standin_copy(void *to, const void *from, size_t bytes)
+{
+	lock_type lock(R().lock);
+	end_of_copy target, source;
+	std::vector<use> uses;
+	if (!find_end(to, bytes, true, "a copy by the host", &target, &uses) ||
+			!find_end(from, bytes, false, "a copy by the host", &source, &uses))
+		return 0;
+	for (const use &u : uses)
+		check_order(u);
+	memmove(target.at, source.at, bytes);
+	return uses.empty() ? 1 : 2;
+}

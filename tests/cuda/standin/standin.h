@@ -33,6 +33,9 @@ void standin_lose(int device, int error);
 void standin_revive(int device);
 // Another process takes or, if negative, gives back bytes of a device's memory.
 void standin_take_memory(int device, long long bytes);
+// A copy at once, as MPI makes it: each end is memory of a device or of the host. 0: an end is not
+// all there; 2: an end is a device's. A copy that queued work is to come before is reported.
+int standin_copy(void *to, const void *from, size_t bytes);
 // While paused, no queued work is done.
 void standin_pause(int paused);
 

@@ -1,5 +1,6 @@
 // The table of kernels: a program's own kernels, scores, what is refused, and when it is too late.
 #include "base/alloc.h"
+#include "choir/precision.h"
 #include "op/given.h"
 #include "test.h"
 
@@ -30,6 +31,12 @@ static int only_pairs(const choir_kernel_call *call)
 {
 	device = call->device;
 	return call->in[0].shape.dim[0] == 2 ? 1000 : 0;
+}
+
+static int always(const choir_kernel_call *call)
+{
+	(void) call;
+	return 5000;
 }
 
 static size_t scratch(const choir_kernel_call *call)
@@ -81,6 +88,14 @@ static int register_all(void **state)
 	table.scratch = scratch;
 	if (choir_register_kernel(&table) != CHOIR_OK)
 		return 1;
+	for (int a = CHOIR_ARITHMETIC_F32; a <= CHOIR_ARITHMETIC_FP8_E5M2; a++) {
+		choir_kernel_table other = table;
+		other.name = "other arithmetic";
+		other.arithmetic = (choir_arithmetic) a;
+		other.score = always;
+		if (choir_register_kernel(&other) != CHOIR_OK)
+			return 1;
+	}
 	table.score = NULL;
 	table.run = fail_mutely;
 	table.operation = "tanh";
@@ -110,6 +125,10 @@ TEST(bad_tables_are_refused)
 	table.dtype = (choir_dtype) 9;
 	assert_int_equal(choir_register_kernel(&table), CHOIR_INVALID);
 	table.dtype = CHOIR_F32;
+	table.arithmetic = CHOIR_ARITHMETIC_FP8_E5M2 + 1;
+	assert_int_equal(choir_register_kernel(&table), CHOIR_INVALID);
+	assert_text_holds(choir_error(), "mine*arithmetic 7");
+	table.arithmetic = CHOIR_ARITHMETIC_OF_DTYPE;
 	table.version = 7;
 	assert_int_equal(choir_register_kernel(&table), CHOIR_INVALID);
 	assert_text_holds(choir_error(), "7*version");
@@ -175,6 +194,20 @@ TEST(the_highest_score_wins_and_then_the_first)
 	assert_null(chi_op_kernel(g.frame, "test_add_100", 1, &x, NULL, CHOIR_F32, &three));
 	given_failure(&g, CHOIR_IO, "test_add_100:*three");
 	given_close(&g);
+}
+
+// No precision allows it, whatever its score is.
+TEST(another_arithmetic_is_used_by_name_only)
+{
+	choir_device *d = choir_device_find("cpu:0");
+	float in[2] = { 1, 2 }, out[2];
+	const choir_buffer from = { in, CHOIR_F32, CHOIR_SHAPE(2) };
+	choir_buffer to = { out, CHOIR_F32, CHOIR_SHAPE(2) };
+	const choir_kernel_call call = { .size = sizeof call, .n = 1, .in = &from, .out = &to };
+	const choir_kernel_table *best = chi_kernel_find(d, &call, "test_add_100", CHOIR_F32);
+	assert_int_equal(best->arithmetic, CHOIR_ARITHMETIC_OF_DTYPE);
+	best = chi_kernel_find_named(d, &call, "test_add_100", "other arithmetic", CHOIR_F32);
+	assert_int_equal(best->arithmetic, CHOIR_ARITHMETIC_F32);
 }
 
 TEST(kernels_run_on_buffers)
@@ -246,10 +279,15 @@ TEST(after_the_first_operation_of_a_kind_it_is_too_late)
 	assert_true(failures >= 2);
 	table.operation = "tanh";
 	assert_int_equal(choir_register_kernel(&table), CHOIR_OK);
+	table.dtype = CHOIR_F16;
+	assert_int_equal(choir_register_kernel(&table), CHOIR_OK);
+	table.dtype = CHOIR_F32;
 	const choir_device_table kind = { .kind = "later" };
 	choir_device of_kind = { .table = &kind };
 	const choir_kernel_call call = { .size = sizeof(call) };
 	assert_string_equal(chi_kernel_find(&of_kind, &call, "tanh", CHOIR_F32)->name, "mine");
+	assert_true(choir_precision_is_narrow(CHOIR_PRECISION_MIXED_F16, "tanh", &of_kind));
+	assert_false(choir_precision_is_narrow(CHOIR_PRECISION_MIXED_BF16, "tanh", &of_kind));
 	assert_null(chi_kernel_find(&of_kind, &call, "tanh", CHOIR_F64));
 	assert_text_holds(choir_error(), "tanh:*later*f32");
 	assert_int_equal(choir_register_kernel(&table), CHOIR_STATE);

@@ -274,6 +274,43 @@ TEST(gradients_of_pools_upsampling_and_group_norm)
 	given_close(&g);
 }
 
+// In a window with several, and where the number before it is equal to none. The second gradient
+// takes the number at the same place.
+TEST(the_first_nan_of_a_pool_gets_the_gradient)
+{
+	static const double x[9] = { 1, NAN, 2, 3, 4, NAN, 9, 5, 6 };
+	static const double overlapping[9] = { 0, 2, 0, 0, 0, 1, 1, 0, 0 }, one[9] = { 0, 1 };
+	static const struct {
+		int size, stride;
+		const double *gradient;
+	} cases[] = { { 2, 1, overlapping }, { 2, 2, one }, { 3, 3, one } };
+	given g;
+
+	given_open(&g, "cpu:0", 11);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		for (int dtype = CHOIR_F32; dtype <= CHOIR_BF16; dtype++) {
+			if (!chi_dtype_is_float((choir_dtype) dtype))
+				continue;
+			choir_tensor *t = choir_constant(g.frame, CHOIR_F64, CHOIR_SHAPE(1, 3, 3, 1), x), *dx;
+			t = choir_cast(t, (choir_dtype) dtype);
+			choir_tape *tape = choir_tape_begin(g.frame);
+			choir_tensor *y = choir_max_pool2d(t, cases[i].size, cases[i].stride, 0);
+			assert_true(isnan(choir_tensor_number(chi_tensor_rows(
+					g.frame, choir_reshape(y, CHOIR_SHAPE(CHOIR_UNKNOWN)), 0, 1))));
+			choir_tensor *w = choir_fill(g.frame, (choir_dtype) dtype, y->shape, 1), *taken;
+			choir_tensor *product = choir_multiply(y, w);
+			assert_int_equal(choir_tape_gradient_recorded(tape, product, 1, &t, &dx), CHOIR_OK);
+			given_equal(dx, 9, cases[i].gradient);
+			choir_tensor *by = choir_cast(chi_count_up(g.frame, 9), (choir_dtype) dtype);
+			choir_tensor *sum = choir_multiply(dx, choir_reshape(by, t->shape));
+			assert_int_equal(choir_tape_gradient(tape, sum, 1, &w, &taken), CHOIR_OK);
+			given_equal(choir_slice(choir_reshape(taken, CHOIR_SHAPE(CHOIR_UNKNOWN)), 0, 0, 1), 1,
+					(const double[]){ 1 });
+			choir_frame_clear(g.frame);
+		}
+	given_close(&g);
+}
+
 TEST(upsampling_by_hand)
 {
 	given g;

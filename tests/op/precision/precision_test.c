@@ -4,6 +4,7 @@
 #include "op/kernel/kernel.h"
 #include "op/plain/half.h"
 #include "op/precision/precision.h"
+#include "tensor/buffer_pool.h"
 #include "test.h"
 
 #include <math.h>
@@ -410,6 +411,34 @@ TEST(recurrent_layers_round_operands_and_results)
 	}
 }
 
+#ifdef CHI_HAS_ONEDNN
+static double memory_of_lstm(choir_precision p)
+{
+	enum { N = 16, T = 64, H = 32 };
+	const choir_device *d = choir_device_find("cpu:0");
+	given g;
+	choir_tensor *in[RECURRENT], *out[RECURRENT + 1];
+	given_open(&g, "cpu:0", 14);
+	recurrent_inputs(&g, 4, N, T, H, CHOIR_F16, in);
+	const size_t before = chi_buffer_in_use(d);
+	chi_buffer_reset_peak(d);
+	run_recurrent(&g, 4, p, in, out);
+	const double bytes = (double) (chi_buffer_peak(d) - before);
+	given_close(&g);
+	return bytes;
+}
+
+// Only one time step is widened at a time, beside the weights.
+TEST(an_lstm_of_f16_needs_less_memory_than_one_of_f32)
+{
+	const char *which = getenv("CHOIR_KERNELS");
+	if (which != NULL && strcmp(which, "plain") == 0)
+		skip();
+	assert_true(memory_of_lstm(CHOIR_PRECISION_MIXED_F16) <
+			0.75 * memory_of_lstm(CHOIR_PRECISION_F32));
+}
+#endif
+
 TEST(what_each_rule_gives)
 {
 	given g;
@@ -446,6 +475,37 @@ TEST(the_cost_is_measured)
 	assert_int_equal(choir_precision_measure(CHOIR_PRECISION_AUTO, NULL, &cost), CHOIR_INVALID);
 	assert_text_holds(choir_error(), "precision:*auto*MIXED_BF16");
 	assert_false(choir_precision_is_native(CHOIR_PRECISION_F32));
+}
+
+// Bytes that a forward pass of dense layers and norms keeps for the backward pass.
+static double kept(choir_precision p)
+{
+	enum { ROWS = 2048, WIDTH = 64, LAYERS = 4 };
+	const choir_device *d = choir_device_find("cpu:0");
+	given g;
+	given_open(&g, "cpu:0", 13);
+	choir_tensor *x = normal(&g, CHOIR_SHAPE(ROWS, WIDTH)),
+				 *w = normal(&g, CHOIR_SHAPE(WIDTH, WIDTH));
+	choir_tensor *scale = normal(&g, CHOIR_SHAPE(WIDTH)), *bias = normal(&g, CHOIR_SHAPE(WIDTH));
+	const size_t before = chi_buffer_in_use(d);
+	choir_tape *tape = choir_tape_begin(g.frame);
+	choir_frame_set_precision(g.frame, p);
+	choir_tensor *y = x, *gradient;
+	for (int i = 0; i < LAYERS; i++)
+		y = choir_layer_norm(chi_dense(y, w, bias, CHOIR_GELU), scale, bias, 1e-5);
+	const double bytes = (double) (chi_buffer_in_use(d) - before);
+	if (choir_tape_gradient(tape, choir_sum(y, CHOIR_ALL_AXES), 1, &w, &gradient) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	given_close(&g);
+	return bytes;
+}
+
+TEST(half_of_the_activations_is_kept)
+{
+	const double f32 = kept(CHOIR_PRECISION_F32);
+	assert_true(f32 >= 4.0 * 2 * 2048 * 64 * sizeof(float));
+	assert_true(kept(CHOIR_PRECISION_MIXED_BF16) < 0.6 * f32);
+	assert_true(kept(CHOIR_PRECISION_MIXED_F16) < 0.6 * f32);
 }
 
 static choir_status copy(size_t n, const choir_buffer in[], choir_buffer *out, void *user)

@@ -92,8 +92,8 @@ CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
 // Broadcasts data, of this number of bytes. The argument from is the number of the sending worker.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
-// own is this worker's data, of this number of bytes. all gets every worker's data, in the order
-// of workers.
+// Gathers every worker's data. own is this worker's, of this number of bytes; all gets every
+// worker's, in the order of workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 

@@ -165,8 +165,8 @@ choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape);
 // plain number becomes a tensor of the dtype.
 choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype);
 
-// Takes count elements of an axis, from the one with index first on. The result is a view if all
-// axes before it have size 1.
+// Takes the elements [first, first + count) of an axis. The result is a view if all axes before it
+// have size 1.
 choir_tensor *choir_slice(choir_tensor *x, int axis, int64_t first, int64_t count);
 // Splits an axis into n equal slices. n divides the axis's size. After a failure some parts are
 // NULL.

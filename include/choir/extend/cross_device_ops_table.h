@@ -43,10 +43,10 @@ typedef struct {
 	// On the member's device; overlaps no partial sum. NULL: this member wants no result. Members
 	// with host memory may pass the same memory, which is written once.
 	void *result;
-	// NULL, or a function that is called after count elements of the result, from first on, are
-	// final. It is called on any thread inside wait. If members share a result, only one of their
-	// functions is called for each element. first is a multiple of 8192, and so is count except in
-	// the last chunk. data is this chunk, in scratch memory if result is NULL. If done fails, the
+	// NULL, or a function that is called after the elements [first, first + count) of the result
+	// are final, on any thread inside wait. If members share a result, only one of their functions
+	// is called for each element. first is a multiple of 8192, and so is count except in the last
+	// chunk. data is this chunk, in scratch memory if result is NULL. If done fails, the
 	// collective fails.
 	choir_status (*done)(void *user, int64_t first, int64_t count, const void *data);
 	void *user;

@@ -1,7 +1,7 @@
 // LSTM and GRU in 16 bits (extend/kernel_table.h). Gates, cells and states stay f32 between time
 // steps. The result's rows are rounded once. In bf16, products of states and weights, and of their
-// gradients, have operands of bf16 and sums of f32; a call packs the weights once. In f16, products
-// are those of f32, and only the weights are widened as a whole.
+// gradients, have operands of bf16 and sums of f32; a call packs the weights once. In f16,
+// products are those of f32, and only the weights are widened as a whole.
 #include "op/onednn/onednn_recurrent.h"
 
 #ifdef CHI_HAS_ONEDNN

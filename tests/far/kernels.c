@@ -103,9 +103,9 @@ static size_t scratch(const choir_kernel_call *call)
 	const choir_kernel_table *kernel = find(&c, &plan);
 	if (kernel == NULL || kernel->scratch == NULL)
 		return kernel == NULL ? 0 : plan.sums;
-	choir_kernel_call *first = plan.chunks > 1 ? &plan.first : &c;
-	first->user = kernel->user;
-	return plan.sums + kernel->scratch(first);
+	c.user = kernel->user;
+	return plan.sums +
+			(plan.chunks > 1 ? chi_parallel_scratch(&plan, kernel) : kernel->scratch(&c));
 }
 
 static choir_status register_kernel(const chi_kernel_spec *spec)

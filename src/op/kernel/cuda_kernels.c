@@ -21,8 +21,10 @@ static size_t written_inputs(const char *operation, size_t n)
 static choir_status run_with_scratch(const choir_kernel_table *kernel, const char *operation,
 		const chi_parallel_plan *plan, choir_kernel_call *call)
 {
-	const choir_kernel_call *first = plan->chunks > 1 ? &plan->first : call;
-	const size_t bytes = kernel->scratch != NULL ? chi_whole_lines(kernel->scratch(first)) : 0;
+	const size_t needed = plan->chunks > 1 ? chi_parallel_scratch(plan, kernel)
+			: kernel->scratch != NULL	   ? kernel->scratch(call)
+										   : 0;
+	const size_t bytes = chi_whole_lines(needed);
 	if (plan->sums + bytes > 0) {
 		call->scratch = chi_alloc_aligned(plan->sums + bytes);
 		if (call->scratch == NULL)
@@ -57,7 +59,7 @@ static choir_status run_on_cpu(const choir_kernel_call *given)
 	}
 	if (kernel == NULL)
 		return choir_error_status();
-	plan.first.user = call.user = kernel->user;
+	call.user = kernel->user;
 	chi_fpenv saved;
 	chi_fpenv_enter(&saved);
 	const choir_status status = run_with_scratch(kernel, operation, &plan, &call);

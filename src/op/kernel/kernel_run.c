@@ -44,9 +44,11 @@ static choir_status run_judged(const choir_kernel_table *kernel, const char *ope
 static choir_status run_found(choir_frame *frame, chi_stream *stream, const char *operation,
 		const choir_kernel_table *kernel, choir_kernel_call *call, const chi_parallel_plan *plan)
 {
-	const choir_kernel_call *first = plan->chunks > 1 ? &plan->first : call;
 	const size_t members = plan->chunks > 1 ? (size_t) chi_team_own_members() : 1;
-	const size_t bytes = kernel->scratch ? chi_whole_lines(kernel->scratch(first)) : 0;
+	const size_t needed = plan->chunks > 1 ? chi_parallel_scratch(plan, kernel)
+			: kernel->scratch			   ? kernel->scratch(call)
+										   : 0;
+	const size_t bytes = chi_whole_lines(needed);
 	const size_t all = plan->sums + bytes * members;
 	chi_buffer *scratch = NULL;
 	if (all > 0) {
@@ -102,7 +104,7 @@ choir_status chi_kernel_launch(
 	}
 	if (!kernel)
 		return choir_error_status();
-	plan.first.user = call->user = kernel->user;
+	call->user = kernel->user;
 	return run_found(frame, stream, operation, kernel, call, &plan);
 }
 

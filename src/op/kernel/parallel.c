@@ -180,7 +180,7 @@ static void take_chunk(const subset *c, int64_t chunk, choir_kernel_call *call, 
 	for (size_t i = 0; i < call->n; i++)
 		in[i] = (c->mask >> i & 1) != 0 ? part(c, &c->call->in[i], from, count) : c->call->in[i];
 	*out = c->way == SUMS ? *c->call->out : part(c, c->call->out, from, count);
-	if (c->way == SUMS && chunk > 0)
+	if (c->way == SUMS && chunk > 0 && c->sums != NULL)
 		out->data = c->sums + (size_t) (chunk - 1) * c->sum_bytes;
 	call->in = in;
 	call->out = out;
@@ -211,6 +211,17 @@ void chi_parallel_plan_make(
 	out->chunks = (c.rows + c.chunk - 1) / c.chunk;
 	out->sums = r->way == SUMS ? (size_t) (out->chunks - 1) * sum_bytes(call) : 0;
 	take_chunk(&c, 0, &out->first, out->in, &out->out);
+	take_chunk(&c, out->chunks - 1, &out->last, out->last_in, &out->last_out);
+}
+
+size_t chi_parallel_scratch(const chi_parallel_plan *plan, const choir_kernel_table *kernel)
+{
+	choir_kernel_call first = plan->first, last = plan->last;
+	if (kernel->scratch == NULL)
+		return 0;
+	first.user = last.user = kernel->user;
+	const size_t a = kernel->scratch(&first), b = kernel->scratch(&last);
+	return a > b ? a : b;
 }
 
 static void run_chunk(void *arg, int member, int64_t chunk)

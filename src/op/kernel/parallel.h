@@ -11,13 +11,17 @@ static inline size_t chi_whole_lines(size_t bytes)
 
 typedef struct {
 	int64_t chunks;
-	choir_kernel_call first;
+	choir_kernel_call first, last; // the last chunk may be smaller
 	choir_buffer in[CHI_MAX_INPUTS], out;
+	choir_buffer last_in[CHI_MAX_INPUTS], last_out;
 	size_t sums;
 } chi_parallel_plan;
 
 void chi_parallel_plan_make(
 		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out);
+
+// Bytes of scratch memory for any of several chunks: a smaller one may need more.
+size_t chi_parallel_scratch(const chi_parallel_plan *plan, const choir_kernel_table *kernel);
 
 // The scratch memory holds the sums, then `bytes` bytes per thread.
 typedef choir_status chi_kernel_fn(const choir_kernel_call *call);

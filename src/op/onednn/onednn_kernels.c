@@ -243,15 +243,21 @@ static size_t copy_bytes(const chi_dnn_problem *whole)
 	return is_copied(whole) ? whole_lines((size_t) (whole->k * CHUNK) * sizeof(uint16_t)) : 0;
 }
 
+static size_t scratch_of(const chi_dnn_problem *p)
+{
+	chi_dnn *d;
+	return chi_dnn_find(p, &d) == CHOIR_OK ? whole_lines(chi_dnn_scratch(d)) : 0;
+}
+
+// The last chunk may need more than the first, though it is smaller.
 static size_t chunk_scratch(const chi_dnn_problem *whole)
 {
-	const chi_dnn_problem p = chunk_of(whole, 0);
-	chi_dnn *d;
+	const int64_t size = chunk_size(whole);
+	const chi_dnn_problem p = chunk_of(whole, 0), last = chunk_of(whole, (whole->m - 1) / size);
 	if (is_turned(whole))
 		return (size_t) (TURNED_CHUNK * p.n) * sizeof(float);
-	if (chi_dnn_find(&p, &d) != CHOIR_OK)
-		return 0;
-	return copy_bytes(whole) + whole_lines(chi_dnn_scratch(d));
+	const size_t first = scratch_of(&p), other = scratch_of(&last);
+	return copy_bytes(whole) + (first > other ? first : other);
 }
 
 static int score_matmul(const choir_kernel_call *call)

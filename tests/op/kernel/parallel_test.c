@@ -345,3 +345,25 @@ TEST(every_allocation_fails)
 		}
 	chi_team_free(t);
 }
+
+static size_t more_for_fewer_rows(const choir_kernel_call *call)
+{
+	return 10000 - (size_t) call->in[0].shape.dim[0];
+}
+
+TEST(the_last_chunk_may_need_more_scratch_memory)
+{
+	static float a[300 * 64], b[64 * 64], c[300 * 64];
+	const choir_matmul_attributes attributes = { CHOIR_TRANSPOSED_NONE };
+	const choir_buffer in[] = { { a, CHOIR_F32, CHOIR_SHAPE(300, 64) },
+		{ b, CHOIR_F32, CHOIR_SHAPE(64, 64) } };
+	choir_buffer out = { c, CHOIR_F32, CHOIR_SHAPE(300, 64) };
+	const choir_kernel_call call = {
+		.size = sizeof call, .n = 2, .in = in, .out = &out, .attributes = &attributes
+	};
+	const choir_kernel_table kernel = { .scratch = more_for_fewer_rows };
+	chi_parallel_plan plan;
+	chi_parallel_plan_make("matmul", &call, &plan);
+	assert_int_equal(plan.chunks, 2);
+	assert_int_equal(chi_parallel_scratch(&plan, &kernel), 10000 - 44);
+}

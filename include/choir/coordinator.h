@@ -70,7 +70,8 @@ choir_strategy *choir_closure_strategy(choir_closure *c); // the worker's strate
 // The arguments of choir_coordinator_schedule, valid until the function returns.
 choir_values *choir_closure_args(choir_closure *c);
 // Copies value into the leaf called name of the closure's result. value NULL: returns this
-// thread's last failure.
+// thread's last failure. If a closure's result has more than 64 MiB, the closure fails with
+// CHOIR_INVALID.
 CHOIR_MUST_CHECK choir_status choir_closure_return(
 		choir_closure *c, const char *name, choir_tensor *value);
 // The worker's dataset (TensorFlow's create_per_worker_dataset). The function called name makes it
@@ -138,7 +139,8 @@ void choir_coordinator_free(choir_coordinator *c);
 // Schedules a call of a function on any worker. Blocks only while the queue is full. args: plain
 // tensors, which are copied, or NULL. Sets *value to a handle of the result; value may be NULL. If
 // an earlier closure has failed, returns that failure once. Then all waiting closures and this
-// closure fail with CHOIR_CANCELLED. CHOIR_NOT_FOUND: no such function.
+// closure fail with CHOIR_CANCELLED. CHOIR_NOT_FOUND: no such function. CHOIR_INVALID: more than
+// 64 MiB of arguments.
 CHOIR_MUST_CHECK choir_status choir_coordinator_schedule(
 		choir_coordinator *c, const char *name, choir_values *args, choir_remote_value **value);
 // Waits until all closures have ended. Returns a closure's failure as choir_coordinator_schedule

@@ -24,7 +24,7 @@ struct chi_peer {
 	chi_liveness liveness;
 	double until; // of the handshake, or of the end
 	bool joined; // the handshake has ended
-	bool ending; // closes after its last bytes
+	bool ending; // waits for the other end to close
 	bool more; // may have frames that were received already
 	bool gone;
 	chi_error why; // gone
@@ -73,5 +73,6 @@ int chi_hub_open_connections(const chi_hub *h);
 choir_status chi_peer_send(
 		chi_peer *p, uint16_t kind, uint32_t stream, const choir_connection_part parts[], int n);
 choir_status chi_peer_send_pack(chi_peer *p, uint16_t kind, uint32_t stream, const chi_pack *pack);
-// Closes after the last byte has left. lost is not called.
+// Says goodbye, and closes when the peer has closed, after 2 seconds at the latest. lost is not
+// called.
 void chi_peer_end(chi_peer *p, choir_status status, const char *why);

@@ -19,5 +19,6 @@ bool chi_process_memory_read(int64_t pid, const chi_process_memory_part part[], 
 // with one.
 void chi_process_memory_fence(void);
 
-// For tests: all reads of this process fail.
+// For tests: all reads of this process fail; how many bytes it has read.
 void chi_process_memory_refuse(bool refuse);
+uint64_t chi_process_memory_bytes(void);

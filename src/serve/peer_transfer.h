@@ -9,7 +9,6 @@ choir_status chi_session_pull(chi_served_stream *s, uint64_t to, uint64_t from, 
 // Waits for a stream of another server.
 choir_status chi_session_await(
 		chi_served_stream *s, uint32_t server, uint32_t stream, uint64_t number);
-// Reads another server's memory. False: it cannot be read, or the process that has the number pid
-// does not have the program's incarnation at the address sender.
-bool chi_session_read_memory(const chi_session *s, int64_t pid, void *to, uint64_t memory,
-		size_t bytes, uint64_t sender);
+// False: it cannot be read, or is another process.
+bool chi_session_read_memory(
+		const chi_served_reading *from, void *to, uint64_t memory, size_t bytes);

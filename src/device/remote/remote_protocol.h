@@ -10,7 +10,7 @@
 
 #define CHI_REMOTE_ROLE "program"
 #define CHI_REMOTE_SERVER_ROLE "device server"
-#define CHI_REMOTE_PROTOCOL 1
+#define CHI_REMOTE_PROTOCOL 2
 
 enum {
 	CHI_REMOTE_COMMANDS = CHI_NET_OWN,
@@ -21,13 +21,16 @@ enum {
 	CHI_REMOTE_DATA,
 	// Server to program: bytes u64 of commands that are done since the last one.
 	CHI_REMOTE_CREDIT,
+	// Server to program, the answer to LEND: the server can read the program's memory.
+	CHI_REMOTE_READS,
 	// Server to server: token u64, incarnation u64 of the program, and a request.
 	CHI_REMOTE_WRITE, // address u64, then the bytes
 	CHI_REMOTE_READ, // address u64, bytes u64
 	CHI_REMOTE_AWAIT, // stream u32, number u64
 	// Between servers of one host, which read each other's memory: which memory holds these bytes,
-	// and a request to read them. Here sender u64 is the address of the sender's copy of the
-	// program's incarnation, which proves that a reader reads the right process.
+	// and a request to read them. Here sender u64 is the address at which the sender has the
+	// incarnation of the program's connection to the server that answers. It proves that a reader
+	// reads the right process.
 	CHI_REMOTE_LOCATE, // address u64, bytes u64; ANSWER: memory u64, sender u64
 	CHI_REMOTE_TAKE, // address u64, bytes u64, memory u64, sender u64
 	// Server to server: token u64, status u32, text, then the bytes that were read.
@@ -42,6 +45,7 @@ enum {
 	CHI_COMMAND_RELEASE, // address u64; after all commands that came before
 	CHI_COMMAND_SYNC, // number u64 of the command that REACHED should tell
 	CHI_COMMAND_PEER, // server u32, incarnation u64, address text
+	CHI_COMMAND_LEND, // address u64 of the program's copy of its incarnation
 	// These are queued on their stream.
 	CHI_COMMAND_SEND, // address u64, then the bytes
 	CHI_COMMAND_FETCH, // address u64, bytes u64
@@ -50,6 +54,7 @@ enum {
 	CHI_COMMAND_KERNEL, // operation text, attributes bytes, inputs u32, inputs and out as buffers
 	CHI_COMMAND_FOLLOW, // server u32, stream u32, number u64
 	CHI_COMMAND_CLEAR, // later commands run again
+	CHI_COMMAND_TAKE, // address u64, bytes u64, from u64: memory of the program
 	CHI_COMMANDS
 };
 

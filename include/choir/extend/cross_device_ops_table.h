@@ -75,7 +75,8 @@ typedef struct choir_cross_device_ops_table {
 	// How well the algorithm suits the group and a collective of this many bytes, from 0 (not at
 	// all) to 100. A new strategy takes the named table, or else the table with the highest score
 	// for an all-reduce of 1 MiB. "direct" has 100 if all members have host memory, else 0; "ring"
-	// 20 with three or more separate memories and 32 KiB for each member, else 1;
+	// 20 with three or more separate memories, or two without the host's, and 32 KiB for each
+	// member, else 1;
 	// "hierarchical_copy" 10 with four or more separate memories, else 1; "reduce_to_one_device"
 	// 1.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);

@@ -8,11 +8,11 @@ static int score(const choir_group *group, choir_collective_kind kind, int64_t b
 {
 	(void) kind;
 	const bool long_enough = bytes >= (int64_t) group->members * CHI_CHUNK * 4;
-	int least = 2;
+	int min = 2;
 	for (int i = 0; i < group->members; i++)
 		if (group->devices[i]->host_memory)
-			least = 3;
-	return chi_group_memories(group) >= least && long_enough ? 20 : 1;
+			min = 3;
+	return chi_group_memories(group) >= min && long_enough ? 20 : 1;
 }
 
 static choir_status gather(chi_chunk *g)

@@ -361,6 +361,8 @@ chi_remote_loan *chi_remote_lend(chi_remote_stream *s)
 {
 	chi_remote_server *r = s->server;
 	chi_remote_loan *found = NULL;
+	if (chi_fork_generation() != r->generation) // the lock may be held for ever
+		return NULL;
 	chi_mutex_lock(&r->lock);
 	for (int i = 0; r->reads && found == NULL && i < CHI_REMOTE_LOANS; i++) {
 		chi_remote_loan *l = &r->loan[i];

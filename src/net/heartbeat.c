@@ -6,16 +6,6 @@ void chi_liveness_begin(chi_liveness *l, double every, double lost_after, double
 	*l = (chi_liveness){ every, lost_after, now, now, now };
 }
 
-void chi_liveness_sent(chi_liveness *l, double now)
-{
-	l->sent = now;
-}
-
-void chi_liveness_heard(chi_liveness *l, double now)
-{
-	l->heard = now;
-}
-
 bool chi_liveness_due(const chi_liveness *l, double now)
 {
 	return now >= l->sent + l->every;

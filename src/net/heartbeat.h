@@ -11,8 +11,6 @@ typedef struct {
 } chi_liveness;
 
 void chi_liveness_begin(chi_liveness *l, double every, double lost_after, double now);
-void chi_liveness_sent(chi_liveness *l, double now);
-void chi_liveness_heard(chi_liveness *l, double now);
 bool chi_liveness_due(const chi_liveness *l, double now);
 // Call it after all that has arrived was received. If this process was stopped since the last
 // call, the peer gets its time again.

@@ -136,7 +136,7 @@ choir_status chi_peer_send(
 	const choir_status status = chi_link_send(&p->link, kind, stream, parts, n);
 	if (status != CHOIR_OK)
 		lose(p, status);
-	chi_liveness_sent(&p->liveness, chi_hub_now(p->hub));
+	p->liveness.sent = chi_hub_now(p->hub);
 	return status;
 }
 
@@ -222,7 +222,7 @@ static choir_status receive(chi_hub *h, chi_peer *p)
 		CHOIR_TRY(status);
 		if (frame == NULL)
 			return CHOIR_OK;
-		chi_liveness_heard(&p->liveness, chi_hub_now(h));
+		p->liveness.heard = chi_hub_now(h);
 		CHOIR_TRY(take(h, p, frame, payload));
 	}
 	p->more = true;

@@ -6,7 +6,7 @@ MISMATCHES ?= 10000
 ROUNDS ?= 3
 KILLS ?= 200
 .DEFAULT_GOAL := build
-.PHONY: build demo test quick fresh arm64 check conformance fuzz fuzz-short schedules mismatches crashes kills bench bench-short wheel reference fortran install format clean \
+.PHONY: build demo test quick fresh arm64 check conformance fuzz fuzz-short schedules mismatches crashes kills bench peers bench-short wheel reference fortran install format clean \
 	faults cuda-sanitizers help
 
 build: ## build the library, the command and the examples in build/release
@@ -88,18 +88,22 @@ kills: ## choir run: KILLS (200) workers killed, stopped, and jobs ended in each
 	done; done
 	python3 -B tests/mpi/supervised.py none worker-kills build/release/choir $(CURDIR)/build/release $(KILLS)
 
-bench: build ## sums beside each MPI, training and input beside peers (PEERS=FOLDER ENVIRONMENTS=FOLDER), ROUNDS (3): an hour
+bench: build ## sums beside each MPI, training, closures and input beside peers (make peers), ROUNDS (3): an hour
 	@tools/bench-mpi --rounds $(ROUNDS)
 	@tools/bench-mpi --rounds $(ROUNDS) --shapes resnet50
 	@tools/bench-mpi --rounds $(ROUNDS) --shapes gpt2
-	@PEERS='$(PEERS)' ENVIRONMENTS='$(ENVIRONMENTS)' tools/bench-peers --rounds $(ROUNDS)
-	@PEERS='$(PEERS)' ENVIRONMENTS='$(ENVIRONMENTS)' tools/bench-peers --rounds $(ROUNDS) --precision mixed_bf16
-	@ENVIRONMENTS='$(ENVIRONMENTS)' tools/bench-input --rounds $(ROUNDS)
+	@tools/bench-peers --rounds $(ROUNDS)
+	@tools/bench-peers --rounds $(ROUNDS) --precision mixed_bf16
+	@tools/bench-closures --rounds $(ROUNDS)
+	@tools/bench-input --rounds $(ROUNDS)
+
+peers: ## PyTorch, JAX and TensorFlow in build/peers, for bench (5 GB; minutes)
+	@bench/peers/setup build/peers
 
 bench-short: build ## the same in a minute, without peers
 	@tools/bench-mpi --rounds 1 --most 1048576
 	@tools/bench-mpi --rounds 1 --shapes resnet50
-	@PEERS= tools/bench-peers --rounds 1 --seconds 0.5
+	@tools/bench-peers --rounds 1 --seconds 0.5 --only none
 	@ENVIRONMENTS= tools/bench-input --rounds 1 --images 10000
 
 wheel: ## a wheel of the module for Python in build/wheel (needs Python with cffi)

@@ -19,9 +19,9 @@ const char json_help[] = "print JSON, one object per line";
 const char devices_help[] = "devices for the replicas (CHOIR_DEVICES, else all\n"
 							"accelerators, else one CPU device per replica, at most\n"
 							"one per processor)";
-const char replicas_help[] = "number of replicas (one per device named in --devices or\n"
-							 "CHOIR_DEVICES, or per accelerator; at least one per\n"
-							 "worker)";
+const char replicas_help[] = "number of replicas (one per device in --devices or\n"
+							 "CHOIR_DEVICES, else one per accelerator, else one; at\n"
+							 "least one per worker)";
 
 void print_error(const char *who, const char *text)
 {

@@ -25,7 +25,7 @@ static choir_status write_all(const command *c, char all[ALL_SIZE])
 		if (length + 1 >= ALL_SIZE - at) // the last byte stays 0
 			return choir_fail(CHOIR_INVALID,
 					"%s: the options up to this one have more than "
-					"%d bytes; workers compare at most as many",
+					"%d bytes, the limit for several workers; needs shorter values",
 					c->options[i].name, ALL_SIZE);
 		at += length + 1;
 	}

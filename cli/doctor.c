@@ -29,11 +29,11 @@ static const option options[] = {
 static const command self = {
 	.name = "choir doctor",
 	.operands = "",
-	.about = "Checks what Choir finds on this machine and suggests settings.\n\n"
-			 "It lists processors, libraries, GPUs and MPIs, then settings that are slow or do "
-			 "not fit\n"
-			 "together. The exit status is 1 if something is wrong. Under mpirun it prints what\n"
-			 "the workers find.",
+	.about =
+			"Checks what Choir finds on this machine and suggests settings.\n\n"
+			"It lists processors, libraries, GPUs and MPIs. Then it lists settings that are slow\n"
+			"or do not fit together. The exit status is 1 if something is wrong. Under mpirun it\n"
+			"prints what the workers find.",
 	.examples = { "choir doctor", "mpirun -n 2 choir doctor" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,

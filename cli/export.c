@@ -24,8 +24,9 @@ static const option options[] = {
 	{ .name = "--weights", .value = "FILE", .kind = OPTION_TEXT, .to = &given.weights,
 		.help = "safetensors file to write, for another library" },
 	{ .name = "--map", .value = "MAP", .kind = OPTION_TEXT, .to = &given.map,
-		.help = "names and layouts in --weights: torch, keras, or a file of\n"
-				"lines TENSOR VARIABLE [AXES] (keras)" },
+		.help = "names and layouts in --weights: torch, torchvision\n"
+				"(resnet18), keras, or a file of lines TENSOR VARIABLE\n"
+				"[AXES] (keras)" },
 	{ .name = "--name", .value = "NAME", .kind = OPTION_TEXT, .to = &given.name,
 		.help = "prefix of the defined names, as in NAME_predict (model)" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
@@ -39,11 +40,11 @@ static const command self = {
 	.about =
 			"Writes a trained model with its weights as one C file, or its weights for another\n"
 			"library.\n\n"
-			"FILE is a file of choir train --save, or a directory of checkpoints. The C file\n"
+			"FILE is what choir train --save wrote, or a directory of checkpoints. The C file\n"
 			"allocates no memory and needs only libm. It defines one function, NAME_predict. The\n"
-			"comment at the top of the C file describes the call. The results are bit for bit\n"
-			"those of CHOIR_KERNELS=plain choir predict --scores. Compiled with -DNAME_main, the\n"
-			"C file is a program.",
+			"comment at the top of the C file describes the call. Compiled with\n"
+			"-ffp-contract=off, the function gives the bits of CHOIR_KERNELS=plain choir predict\n"
+			"--scores. Compiled with -DNAME_main, the C file is a program.",
 	.examples = { "choir export digits.safetensors --c digits.c --name digits",
 			"choir export run --weights model.safetensors --map torch" },
 	.n = sizeof options / sizeof options[0],

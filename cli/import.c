@@ -45,8 +45,8 @@ static const option options[] = {
 		.help = "names of the classes, in the order of the scores: a list with\n"
 				"commas, or a file with one name per line (numbers)" },
 	{ .name = "--scale", .value = "X", .kind = OPTION_NUMBER, .to = &given.scale,
-		.help = "factor of the values in the data, before --mean (images:\n"
-				"1/255, as in torchvision's ToTensor; numbers: 1)" },
+		.help = "factor of the data's values, before --mean (images: 1/255,\n"
+				"as in torchvision's ToTensor; numbers: 1)" },
 	{ .name = "--mean", .value = "LIST", .kind = OPTION_TEXT, .to = &given.mean,
 		.help = "mean of each channel or number, which is subtracted (0)" },
 	{ .name = "--deviation", .value = "LIST", .kind = OPTION_TEXT, .to = &given.deviation,
@@ -64,9 +64,9 @@ static const command self = {
 	.about =
 			"Makes a model for choir predict, export and sample from weights of PyTorch or "
 			"Keras.\n\n"
-			"FILE is a safetensors file. It must have every weight of the model and no others,\n"
-			"in shapes that fit. The program that made FILE scaled its examples: --scale, --mean\n"
-			"and --deviation repeat this for predictions.",
+			"FILE is a safetensors file. It must have every weight of the model, in shapes that\n"
+			"fit, and no other tensor. If the program that made FILE scaled its examples, repeat\n"
+			"this for predictions with --scale, --mean and --deviation.",
 	.examples = { "choir import net.st --model mlp --image 28,28 --classes 10 --save net.choir.st",
 			"choir import net.st --map names.map --model gpt --layers 6 --save net.choir.st" },
 	.n = sizeof options / sizeof options[0],

@@ -20,9 +20,8 @@ static const command self = {
 	.needs_operand = true,
 	.about = "Makes the key of a job: a new file of 32 random bytes that only its owner can "
 			 "read.\n\n"
-			 "Processes that are connected by TCP need the same key (CHOIR_KEY_FILE). Copy the "
-			 "file\n"
-			 "to each host by a safe way, such as scp -p.",
+			 "Processes that connect by TCP need the same key (CHOIR_KEY_FILE). Copy the file to\n"
+			 "each host in a safe way, for example with scp -p.",
 	.examples = { "choir key ~/job.key", "choir key --json job.key" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,

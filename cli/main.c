@@ -31,7 +31,7 @@ static const struct {
 	{ "key", key_main, "make the key of a job of several processes" },
 	{ "devices", devices_main, "list the devices of this machine" },
 	{ "doctor", doctor_main, "check the installation and suggest settings" },
-	{ "bench", bench_main, "measure all-reduce, train, kernels, run or input" },
+	{ "bench", bench_main, "measure the speed of Choir on this machine" },
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -27,7 +27,7 @@ static const option options[] = {
 		.help = data_learn_help },
 	{ .name = "--bad-rows", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.bad_rows,
 		.choices = bad_rows,
-		.help = "policy for rows that cannot be read, as with a category\n"
+		.help = "policy for rows that cannot be read, or have a category\n"
 				"that the training did not have: error, or skip and count\n(error)" },
 	{ .name = "--skip", .value = "N", .kind = OPTION_INTEGER, .to = &given.skip,
 		.help = "skip the first N examples (0)" },
@@ -65,7 +65,7 @@ static const command self = {
 			"name\n"
 			"of the class and, if there are labels, the label. The accuracy goes to standard\n"
 			"error. Columns are found by their names, in any order, and labels are not needed.\n"
-			"The data - are CSV from standard input. For images:DIR the lines are CSV, too: the\n"
+			"--data - reads CSV from standard input. For images:DIR the lines are CSV, too: the\n"
 			"file, the name of the class and, if DIR has a directory for each class, the label.",
 	.examples = { "choir predict digits.safetensors --data mnist --limit 20 --json",
 			"choir predict rows.safetensors --data - --probabilities < rows.csv > classes.csv" },

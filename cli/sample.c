@@ -42,7 +42,7 @@ static const command self = {
 	.needs_operand = true,
 	.about = "Continues a text with a gpt or an lstm that choir train --save wrote.\n\n"
 			 "The model predicts each byte from the bytes "
-			 "before it, up to the length of its context.",
+			 "before it, at most as many as its context.",
 	.examples = { "choir sample plays.safetensors --prompt ROMEO: --temperature 0.8",
 			"choir sample plays.safetensors --greedy --bytes 200" },
 	.n = sizeof options / sizeof options[0],

@@ -22,7 +22,8 @@ static const option options[] = {
 		.help = "devices to offer, for example cpu:0,cpu:1 (all GPUs, else\n"
 				"one CPU device for each core)" },
 	{ .name = "--key", .value = "FILE", .kind = OPTION_TEXT, .to = &key,
-		.help = "the job's key, see choir key (CHOIR_KEY_FILE)" },
+		.help = "file with the job's key, which choir key makes\n"
+				"(CHOIR_KEY_FILE)" },
 	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &cores, .min = 1, .max = 1024,
 		.help = "threads for each stream of a device (1)" },
 	{ .name = "--memory", .value = "MIB", .kind = OPTION_INTEGER, .to = &memory, .min = 1,

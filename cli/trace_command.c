@@ -24,9 +24,9 @@ static const command self = {
 	.max_operands = 1,
 	.needs_operand = true,
 	.about = "Merges the traces of a job's workers, and shows who waited for whom.\n\n"
-			 "FILE is that of choir train --trace, or the directory of choir train --run. The\n"
-			 "traces of other workers are FILE.1, FILE.2 and so on. A line names the thread that\n"
-			 "waited, the replica or worker that came last, and for how long the thread waited.",
+			 "FILE is what choir train --trace wrote, or the directory of choir train --run. The\n"
+			 "traces of other workers are FILE.1, FILE.2 and so on. A line has the thread that\n"
+			 "waited, the replica or worker that came last, the number of waits, and their time.",
 	.examples = { "choir trace trace.json --output all.json", "choir trace RUN --json" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,

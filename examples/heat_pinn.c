@@ -32,7 +32,7 @@ static choir_tensor *temperature(const struct problem *p, choir_tensor *x, choir
 	return choir_add(choir_sin(choir_scale(x, pi)), choir_multiply(choir_multiply(t, bump), y));
 }
 
-// Makes uniform numbers from 0 to 1: the normal distribution function of normal numbers.
+// Makes uniform numbers from 0 to 1: applies the normal distribution function to normal numbers.
 static choir_tensor *uniform(choir_frame *f, uint64_t seed)
 {
 	choir_tensor *z = choir_random_normal(f, CHOIR_F32, CHOIR_SHAPE(POINTS, 1), seed);

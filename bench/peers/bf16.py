@@ -1,7 +1,7 @@
-"""Runs a peer's script in bf16, with variables in f32: PyTorch's autocast, Keras' policy mixed_bfloat16, or a JAX
+"""Runs one of these programs in bf16, with variables in f32: PyTorch's autocast, Keras' policy mixed_bfloat16, or a JAX
 model on parameters that are cast.
 
-usage: bf16.py [arguments of SCRIPT] SCRIPT"""
+usage: bf16.py [arguments of PROGRAM] PROGRAM"""
 
 import pathlib
 import runpy
@@ -34,11 +34,11 @@ def narrow_keras():
     import keras
     import tensorflow as tf
     keras.mixed_precision.set_global_policy("mixed_bfloat16")
-    import models
-    band_part, loss_of = tf.linalg.band_part, models.loss_of
+    import tf_models
+    band_part, loss_of = tf.linalg.band_part, tf_models.loss_of
     # The mask has the dtype of the scores.
     tf.linalg.band_part = lambda *arguments: tf.cast(band_part(*arguments), tf.bfloat16)
-    models.loss_of = lambda case, y, scores: loss_of(case, y, tf.cast(scores, tf.float32))
+    tf_models.loss_of = lambda case, y, scores: loss_of(case, y, tf.cast(scores, tf.float32))
 
 
 def narrow_jax():
@@ -54,19 +54,18 @@ def narrow_jax():
 
 
 def main():
-    script = pathlib.Path(sys.argv.pop())
-    sys.path.insert(0, str(script.parent))
-    if script.name == "torch_ddp.py":
+    program = sys.argv.pop()
+    if program == "torch_ddp.py":
         narrow_torch()
         return
-    if script.name == "jax_shard.py":
+    if program == "jax_shard.py":
         import os
         os.environ.update(JAX_PLATFORMS="cpu",
                           XLA_FLAGS=f"--xla_force_host_platform_device_count={sys.argv[2]}")
         narrow_jax()
     else:
         narrow_keras()
-    runpy.run_path(str(script), run_name="__main__")
+    runpy.run_path(str(pathlib.Path(__file__).parent / program), run_name="__main__")
 
 
 main()

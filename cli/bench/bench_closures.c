@@ -27,6 +27,7 @@ static struct {
 	const char *which;
 	int64_t workers;
 	double seconds;
+	bool json; // also without the option
 } given = { .which = "null", .workers = 2, .seconds = 5 };
 
 // clang-format off
@@ -37,22 +38,27 @@ static const option options[] = {
 		.max = 1024, .help = "number of workers to wait for (2)" },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
 		.help = "seconds to measure (5)" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
+		.help = "print JSON, as also without this option" },
 };
 // clang-format on
 static const command self = {
 	.name = "choir bench closures",
 	.operands = "",
-	.about = "Measures closures of a coordinator's job and prints one JSON object.\n\n"
-			 "null: an empty closure\n"
-			 "mlp128, mlp1024: a step of 784-512-512-10; batch 128 or 1024, SGD 0.01 with\n"
-			 "momentum 0.9\n"
-			 "embed: a step of 26 rows of 262144 of width 64, their mean, dense 256, dense 1;\n"
-			 "batch 512, SGD 0.01\n"
-			 "embed_zipf: the same, mostly with the same few rows\n\n"
-			 "Each process of the job runs this command. steps_per_s is the median of seven\n"
-			 "rounds of all workers. rss_mb is the memory of the coordinator and of one worker.\n"
-			 "staleness is the number of changes between a pull and its push.",
-	.examples = { "choir run -n 4 --servers 1 -- choir bench closures --case mlp128" },
+	.about =
+			"Measures closures of a coordinator's job and prints one JSON object.\n\n"
+			"null: an empty closure\n"
+			"mlp128, mlp1024: a step of 784-512-512-10; batch 128 or 1024, SGD 0.01 with\n"
+			"momentum 0.9\n"
+			"embed: a step with the mean of 26 of 262144 rows of width 64, dense 256, dense 1;\n"
+			"batch 512, SGD 0.01\n"
+			"embed_zipf: the same, but most examples use the same few rows\n\n"
+			"Each process of the job runs this command. steps_per_s is the median of seven\n"
+			"rounds of all workers. rss_mb is the memory of the coordinator and of one worker.\n"
+			"staleness is the mean number of changes on a server between a worker's pull and its\n"
+			"push.",
+	.examples = { "choir run -n 4 --servers 1 -- choir bench closures --case mlp128",
+			"choir run -n 3 --servers 1 -- choir bench closures --workers 1 --seconds 10" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };

@@ -65,15 +65,16 @@ static const option options[] = {
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
 		.help = "seconds to measure (5)" },
 	{ .name = "--save", .value = "DIR", .kind = OPTION_TEXT, .to = &given.save,
-		.help = "also save checkpoints to DIR and measure how long an\n"
+		.help = "also save checkpoints to DIR, and measure how long an\n"
 				"asynchronous save blocks the program: first_save_call_ms,\n"
-				"and medians of 8 for save_call_ms, copy_ms (a memcpy of\n"
-				"as many bytes) and the steps before and after a save" },
+				"and as medians of 8 saves save_call_ms, copy_ms (a memcpy\n"
+				"of as many bytes), and the steps before and after a save" },
 	{ .name = "--breakdown", .kind = OPTION_FLAG, .to = &given.breakdown,
-		.help = "trace up to 200 more steps or 2 s, and print where their\n"
-				"time went and how far each kind of work is from its limit" },
+		.help = "trace more steps (at most 200, or 2 s), and print where\n"
+				"their time went and how far each kind of work is from its\n"
+				"limit" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
-		.help = "print --breakdown as JSON, too" },
+		.help = "also print --breakdown as JSON" },
 };
 // clang-format on
 static const command self = {
@@ -89,14 +90,15 @@ static const command self = {
 			"gpt128, gpt256: 4 blocks of width 128 or 256, 4 heads, context 128; batch 16,\n"
 			"AdamW 3e-4\n\n"
 			"limit_ms is a lower bound of the step time. It assumes that products (step_mflop)\n"
-			"run at the speed of multiply-adds, in mixed_bf16 of those of bf16, and that all\n"
+			"run at the speed of multiply-adds (in mixed_bf16, of those of bf16). It assumes "
+			"that\n"
 			"other operations move their bytes (step_mb_moved) at the speed of a copy.\n"
 			"share_of_limit is limit_ms divided by step_ms_median. It exceeds 1 if convolutions\n"
-			"need fewer multiplications than their definition. reorders is the number of\n"
-			"reorders of weights for oneDNN per step.\n\n"
+			"use an algorithm with fewer multiplications. reorders is how often a step reorders\n"
+			"weights for oneDNN.\n\n"
 			"Under mpirun -n N the replicas are divided among N processes, and there is no\n"
 			"limit_ms. overlap_us is the median time to wake the thread that exchanges gradients\n"
-			"during the backward pass; 0 without this thread.",
+			"during the backward pass, or 0 without this thread.",
 	.examples = { "choir bench train --case cnn --replicas 2 --seconds 10",
 			"choir bench train --case gpt128 --breakdown" },
 	.n = sizeof options / sizeof options[0],

@@ -33,10 +33,10 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 const char data_learn_help[] = "mnist (10,000 real digits), digits[:N] (synthetic),\n" DATA_FILES
 							   ",\nimages:DIR (a directory of PNG and JPEG files per class),"
-							   "\ntext:FILE (any bytes, for gpt); FILE may be a list with\n"
-							   "commas or a pattern. A kind such as \"csv:\" may be left out\n"
-							   "if the suffix of FILE shows it. (default: mnist; predict has\n"
-							   "none)";
+							   "\ntext:FILE (any bytes, for gpt and lstm); FILE may be a list\n"
+							   "with commas or a pattern. A kind such as \"csv:\" may be\n"
+							   "left out if the suffix of FILE shows it (train: mnist;\n"
+							   "predict: required)";
 const char data_measure_help[] =
 		DATA_FILES ",\nlines:FILE or fixed:BYTES:FILE; the kind may be left out\n"
 				   "if the suffix of FILE shows it (required)";
@@ -55,7 +55,7 @@ static choir_status unfit(const char *name, size_t kind, data_use use)
 				"data \"%.100s\": this command does not read %s; known: %s", name,
 				kinds[kind].form, known);
 	return choir_fail(CHOIR_NOT_FOUND, "data \"%.100s\": %s; known: %s", name,
-			access(name, F_OK) == 0 ? "the name does not tell the kind"
+			access(name, F_OK) == 0 ? "the name does not show the kind"
 									: "no such file or kind of data",
 			known);
 }

@@ -174,7 +174,7 @@ choir_status model_plan_read(model_plan *plan, const char *path)
 				path, (long long) inputs, (long long) elements);
 	if (plan->table->targets != 0 && plan->table->targets != plan->classes)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: means of %lld targets, a model of %lld; needs as many", path,
-				(long long) plan->table->targets, (long long) plan->classes);
+				"%s: means of %lld targets, a model of %lld targets; needs one mean per target",
+				path, (long long) plan->table->targets, (long long) plan->classes);
 	return CHOIR_OK;
 }

@@ -204,9 +204,9 @@ choir_status table_plan_read(table_plan *t, const char *path)
 		status = read_numbers(
 				path, "choir.deviation", value, MAX_INPUTS, &deviations, t->deviation);
 	if (status == CHOIR_OK && deviations != t->inputs)
-		status =
-				choir_fail(CHOIR_CORRUPT, "%s: %lld means, %lld deviations; needs as many of both",
-						path, (long long) t->inputs, (long long) deviations);
+		status = choir_fail(CHOIR_CORRUPT,
+				"%s: %lld means, %lld deviations; needs one of each per input", path,
+				(long long) t->inputs, (long long) deviations);
 	if (status == CHOIR_OK)
 		status = read_numbers(
 				path, "choir.target_mean", value, MAX_TARGETS, &t->targets, t->target_mean);
@@ -215,7 +215,7 @@ choir_status table_plan_read(table_plan *t, const char *path)
 				t->target_deviation);
 	if (status == CHOIR_OK && deviations != t->targets)
 		status = choir_fail(CHOIR_CORRUPT,
-				"%s: %lld target means, %lld deviations; needs as many of both", path,
+				"%s: %lld target means, %lld deviations; needs one of each per target", path,
 				(long long) t->targets, (long long) deviations);
 	if (status == CHOIR_OK && find_value(path, "choir.columns", value, &status))
 		snprintf(t->columns, sizeof t->columns, "%.*s", COLUMNS_SIZE - 1, value);

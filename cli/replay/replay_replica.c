@@ -33,8 +33,8 @@ static const option options[] = {
 	{ .name = "--replica", .value = "K", .kind = OPTION_INTEGER, .to = &given.replica,
 		.help = "replica to run, counted from 0 (required)" },
 	{ .name = "--check", .kind = OPTION_FLAG, .to = &given.check,
-		.help = "also run the step with all replicas, run on to the next\n"
-				"checkpoint and compare the gradients and weights" },
+		.help = "also run all replicas in the step and up to the next\n"
+				"checkpoint, and compare the gradients and weights" },
 	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
 		.help = "data of the training (required except for mnist and up\n"
 				"to 1,000,000 synthetic digits)" },
@@ -42,7 +42,7 @@ static const option options[] = {
 		.help = "the training's --init file (required if the training had\n"
 				"one and no checkpoint precedes the step)" },
 	{ .name = "--init-map", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init_map,
-		.help = "the training's --init-map file (required as for --init)" },
+		.help = "the training's --init-map file (required with --init)" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.min = 1, .max = 1 << 16,
 		.help = "replicas of the training (required above 4096)" },

@@ -19,9 +19,10 @@ static const command self = {
 	.name = "choir status",
 	.operands = "[JOB]",
 	.max_operands = 1,
-	.about = "Shows a running job: its workers, their steps and what they wait for.\n\n"
-			 "The job is the process number of choir run. Without it, the command shows the only\n"
-			 "job of this user on this machine.",
+	.about =
+			"Shows a running job: its workers, their steps and what they wait for.\n\n"
+			"JOB is the process number of choir run. Without JOB, the command shows the only job\n"
+			"of this user on this machine.",
 	.examples = { "choir status", "choir status 4711 --json" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,

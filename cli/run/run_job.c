@@ -28,7 +28,7 @@ static const option options[] = {
 	{ .name = "-n", .alias = "--workers", .value = "W", .kind = OPTION_INTEGER,
 		.to = &given.workers, .min = 1, .max = 4096, .help = "number of workers (1)" },
 	{ .name = "--servers", .value = "P", .kind = OPTION_INTEGER, .to = &given.servers, .min = 1,
-		.max = 16, .help = "number of parameter servers: of the W processes the first\n"
+		.max = 16, .help = "number of parameter servers: the first of the W processes\n"
 				"is the coordinator, the next P are servers (no coordinator)" },
 	{ .name = "--hosts", .value = "LIST", .kind = OPTION_TEXT, .to = &given.hosts,
 		.help = "hosts as in a,b:2 (at most 2 workers on b), or a file with\n"
@@ -63,9 +63,9 @@ static const option options[] = {
 	{ .name = "--agent", .value = "ADDRESS", .kind = OPTION_TEXT, .to = &given.agent,
 		.help = "run as the agent of one worker (choir run starts agents)" },
 	{ .name = "--attempt", .value = "N", .kind = OPTION_INTEGER, .to = &given.attempt, .min = 1,
-		.max = 1000000, .help = "attempt of an agent" },
+		.max = 1000000, .help = "number of the agent's attempt" },
 	{ .name = "--worker", .value = "I", .kind = OPTION_INTEGER, .to = &given.worker, .min = 0,
-		.max = 4095, .help = "worker of an agent (the rank from the launcher)" },
+		.max = 4095, .help = "number of the agent's worker (the launcher's rank)" },
 };
 // clang-format on
 static const command self = {
@@ -74,14 +74,14 @@ static const command self = {
 	.max_operands = MAX_WORDS,
 	.needs_operand = true,
 	.about = "Runs a program as several workers and starts them again after failures.\n\n"
-			 "It prints each worker's lines behind its number, and names the worker that failed,\n"
-			 "with its step and its collective. A restarted program continues from its last\n"
-			 "checkpoint, if it saves checkpoints. The job has succeeded when each worker has\n"
-			 "left its cluster without a failure and exited with status 0. choir status shows a\n"
-			 "running job. SIGTERM and SIGINT ask the workers to save and stop; a second signal\n"
-			 "kills them.\n\n"
-			 "Exit status: 0 success, 75 stopped by a signal after the workers have saved,\n"
-			 "128 + N stopped by signal N before they have saved, 1 failure, 2 wrong use.",
+			 "It prints each line of a worker with the worker's number in front. If a worker\n"
+			 "fails, it prints the worker's step and collective. A restarted program continues\n"
+			 "from its last checkpoint, if it saves checkpoints. The job succeeds if each worker\n"
+			 "leaves its cluster without a failure and exits with status 0. choir status shows a\n"
+			 "running job. SIGTERM, SIGINT and SIGHUP ask the workers to save and stop; a second\n"
+			 "signal kills them.\n\n"
+			 "Exit status: 0 success; 75 stopped by a signal, after the workers have saved;\n"
+			 "128 + N stopped by signal N, before the workers have saved; 1 failure; 2 wrong use.",
 	.examples = { "choir run -n 4 --restarts 3 -- choir train --data digits --checkpoint run",
 			"choir run -n 4 --hosts a:2,b:2 --mpi openmpi -- ./program" },
 	.n = sizeof options / sizeof options[0],

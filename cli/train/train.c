@@ -50,18 +50,18 @@ static const option options[] = {
 	{ .name = "--task", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.task,
 		.choices = tasks, .recorded = true,
 		.help = "task for the target of a CSV file: classification,\n"
-				"regression, or auto, which is a regression if numbers are\n"
-				"not whole or if there are several targets (auto)" },
+				"regression, or auto: a regression if the numbers are not\n"
+				"all whole or there are several targets (auto)" },
 	{ .name = "--bad-rows", .alias = "--wrong-rows", .value = "POLICY", .kind = OPTION_CHOICE,
 		.to = &given.bad_rows, .choices = bad_rows, .recorded = true,
-		.help = "policy for rows that cannot be read (csv:, tfrecord:) or\n"
-				"have an invalid label, or images that cannot be decoded:\n"
+		.help = "policy for rows that cannot be read (csv:, tfrecord:), rows\n"
+				"with an invalid label, and images that cannot be decoded:\n"
 				"error, or skip and count (error)" },
 	{ .name = "--missing", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.missing,
 		.choices = missing, .recorded = true,
 		.help = "csv: policy for rows without a value in an input column:\n"
-				"drop, or impute the mean and add an input that marks\n"
-				"missing values (drop)" },
+				"drop, or impute, which takes the mean and adds an input\n"
+				"that marks missing values (drop)" },
 	{ .name = "--max-categories", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.max_categories, .min = 1, .max = MAX_INPUTS, .recorded = true,
 		.help = "csv: ignore text columns with more than N different texts\n(64)" },
@@ -70,7 +70,7 @@ static const option options[] = {
 		.help = "images: height and width in pixels (224)" },
 	{ .name = "--augment", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.augment,
 		.choices = augments, .recorded = true,
-		.help = "change images at random in each epoch: none, crop (shift\n"
+		.help = "random changes of images in each epoch: none, crop (shift\n"
 				"by up to an eighth), flip (left to right), or both (none)" },
 	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.train_examples, .min = 1, .recorded = true,
@@ -141,13 +141,16 @@ static const option options[] = {
 	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed, .recorded = true,
 		.help = "seed of initial weights, shuffling and synthetic data (1)" },
 	{ .name = "--init", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init, .recorded = true,
-		.help = "load initial weights from a safetensors file and list\nmissing weights" },
+		.help = "load initial weights from a safetensors file, and list\n"
+				"missing weights and unexpected tensors" },
 	{ .name = "--init-map", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init_map,
 		.recorded = true,
-		.help = "map the names in --init: torch, keras, or a file of lines\n"
-				"TENSOR VARIABLE [AXES], in which * stands for any text" },
+		.help = "names and layouts in --init: torch, torchvision (resnet18),\n"
+				"keras, or a file of lines TENSOR VARIABLE [AXES], in which\n"
+				"* stands for any text" },
 	{ .name = "--freeze", .value = "NAMES", .kind = OPTION_TEXT, .to = &given.freeze,
-		.recorded = true, .help = "do not train weights that match, as in token/*,*/bias" },
+		.recorded = true, .help = "do not train weights that match a pattern, as in\n"
+				"token/*,*/bias" },
 	{ .name = "--save", .value = "FILE", .kind = OPTION_TEXT, .to = &given.save,
 		.help = "write the trained weights to a safetensors file" },
 	{ .name = "--checkpoint", .value = "DIR", .kind = OPTION_TEXT, .to = &given.checkpoint,
@@ -184,14 +187,15 @@ static const option options[] = {
 		.help = "parameter_server: update variables without locks" },
 	{ .name = "--auto-shard", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.auto_shard,
 		.choices = train_shards, .recorded = true,
-		.help = "policy for the data of each process under mpirun:\n"
-				"data: reads all examples and keeps those of its replicas\n"
-				"off: reads and keeps all examples\n"
-				"file: reads only its own files\n"
-				"auto: as file if the data are in files, else as data\n(data)" },
+		.help = "policy under mpirun (data):\n"
+				"data: a process reads all examples and keeps those of its\n"
+				"replicas\n"
+				"off: a process reads and keeps all examples\n"
+				"file: a process reads only its own files\n"
+				"auto: as file if the data are in files, else as data" },
 	{ .name = "--lowest-instruction-set", .kind = OPTION_FLAG, .to = &given.lowest_set,
 		.help = "under mpirun on different processors: use the lowest of\n"
-				"their instruction sets, which all of them have" },
+				"their instruction sets" },
 	{ .name = "--timeout", .value = "S", .kind = OPTION_NUMBER, .to = &given.timeout,
 		.zero = true,
 		.help = "under mpirun: seconds to wait for another worker before\n"
@@ -202,8 +206,8 @@ static const option options[] = {
 	{ .name = "--log", .value = "DIR", .kind = OPTION_TEXT, .to = &given.log,
 		.help = "write loss, accuracy and rates as TensorBoard event files" },
 	{ .name = "--run", .value = "DIR", .kind = OPTION_TEXT, .to = &given.run,
-		.help = "write what choir report shows: events, trace and TensorBoard\n"
-				"event files (instead of --trace and --log)" },
+		.help = "write what choir report shows: events, traces and\n"
+				"TensorBoard event files (instead of --trace and --log)" },
 	{ .name = "--show-split", .kind = OPTION_FLAG, .to = &given.show_split,
 		.help = "print which examples each replica trains on" },
 	{ .name = "--verbose", .kind = OPTION_FLAG, .to = &given.verbose,

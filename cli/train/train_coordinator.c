@@ -200,8 +200,8 @@ static choir_status check_options(const train_options *o)
 												 : NULL;
 	return wrong == NULL
 			? CHOIR_OK
-			: choir_fail(CHOIR_INVALID,
-					  "%s: this is a job of several processes; needs to be left out", wrong);
+			: choir_fail(CHOIR_INVALID, "%s: is not for a job of several processes; leave it out",
+					  wrong);
 }
 
 choir_status train_open_job(training *t)

@@ -50,7 +50,7 @@ static choir_status share_examples(training *t)
 				(long long) t->given->patience, (long long) t->train_examples, (long long) all);
 	if (train_shards_files(t) && t->test_examples != 0)
 		return choir_fail(CHOIR_INVALID,
-				"--auto-shard %s: each process reads its own files, so none can be held out; "
+				"--auto-shard %s: each process reads its own files, so there is no test set; "
 				"needs --train-examples %lld",
 				t->given->auto_shard, (long long) all);
 	return CHOIR_OK;

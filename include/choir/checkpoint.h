@@ -1,24 +1,23 @@
 // Checkpoints: a strategy's whole state in a directory. With the same program, data and number of
 // replicas, a restored training gives the bits of an uninterrupted training, even on other
 // devices, workers and strategies. With another number of replicas, ON_READ components get shares
-// of the aggregate (weights.h). Calls that take a strategy are made in cross-replica context.
+// of the aggregate. The rules of weights.h hold.
 //
-// The directory holds steps: folders ("step-1500") with three files. weights.safetensors has the
-// weights. state.safetensors has everything else that further training depends on: slots, counters
-// and loss scales of optimizers, metrics, positions of distributed datasets, the strategy's step
+// The directory has steps: folders ("step-1500") with three files. weights.safetensors has the
+// weights. state.safetensors has everything else on which further training depends: optimizers'
+// slots, counters and loss scales, metrics, positions of distributed datasets, the strategy's step
 // and seed, and each replica's ON_READ components. manifest.json has a CRC-32C of every tensor,
 // the number of the save, and metadata.
 //
 // Security: a step whose folder or file is a link counts as damaged. The directory itself may be a
 // link.
 //
-// Several workers (cluster.h) all make the same calls in the same order, and get the same results.
-// Only the chief uses the directory. If a worker fails in a save or a restore, or the chief's disk
-// takes longer than the cluster's .timeout, the job ends.
+// Several workers (cluster.h) all make the same calls in the same order. If a worker fails in a
+// save or restore, or the chief's disk takes longer than the cluster's .timeout, the job ends.
 //
 // If workers read different parts of the data (docs/rules.md, section 9), a restore with another
-// number of workers or another policy fails with CHOIR_INVALID. But datasets that read a queue, or
-// have .checkpoint = CHOIR_OFF (input.h), continue where they are.
+// number of workers or another policy fails with CHOIR_INVALID. A restore does not move datasets
+// that read a queue or have .checkpoint = CHOIR_OFF (input.h).
 // Threads: one at a time, outside of runs.
 #pragma once
 
@@ -30,60 +29,60 @@ CHOIR_C_BEGIN
 typedef struct choir_checkpoint_options {
 	size_t size;
 	int max_to_keep; // the number of newest saves to keep; 0: 5; CHOIR_ALL: all
-	// A key of the metadata whose value is a number. The steps with the largest values
-	// (best_is_lowest: the smallest) are also kept. NULL: none.
+	// A key of the metadata, whose value is a number. The manager also keeps the steps with the
+	// largest values (best_is_lowest: the smallest). NULL: none.
 	const char *best_metric;
 	int max_best_to_keep; // default: 1
 	bool best_is_lowest;
-	// If true, a save only copies the state to memory, and a thread of the lowest priority writes
-	// the state to the disk. The next save waits for this thread. The memory stays until the
-	// manager is freed.
+	// True: a save only copies the state to memory, and a thread of the lowest priority writes it
+	// to the disk. The next save waits for this thread. The manager keeps the memory until it is
+	// freed.
 	bool asynchronous;
 } choir_checkpoint_options;
 
-// Saves and restores a strategy in one directory. Free the manager before the strategy.
+// Saves and restores a strategy in one directory. Free it before the strategy.
 typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 
-// Locks the directory until the manager is freed or the process ends. If only the directory's
-// parent exists, makes the directory. s NULL: the current strategy. Removes half-written files.
-// CHOIR_STATE: another manager has locked the directory. CHOIR_UNSUPPORTED: a newer version of
-// Choir has written there. CHOIR_CORRUPT: ".lock" or a half-written file is a link, or not
-// Choir's.
+// Makes a manager of s (NULL: the current strategy), and locks the directory until the manager is
+// freed or the process ends. If only the directory's parent exists, makes the directory. Removes
+// half-written files. CHOIR_STATE: another manager has locked the directory. CHOIR_UNSUPPORTED: a
+// newer version of Choir has written there. CHOIR_CORRUPT: ".lock" or a half-written file is a
+// link, or not Choir's.
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 
-// Waits for writes under way, and frees m. A failure that no call has returned is logged.
+// Waits for writes under way, and frees m. Logs a failure that no call has returned.
 void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 
-// Saves the strategy. The step's name has the number of updates. Then removes steps that need not
-// be kept. metadata is NULL or lines of "key=value". If a batch was received but not run before
-// the save, a restore skips this batch.
+// Saves the strategy as a step with the number of updates in its name, then removes steps that
+// need not be kept. metadata: as in choir_strategy_save. If the program got a batch before the
+// save and did not run it, a restore skips the batch.
 //
-// After a failure the earlier steps are unchanged. CHOIR_INVALID: metadata has no number for
-// .best_metric. CHOIR_STATE also: the directory's ".lock" was removed or replaced; then the
-// manager saves nothing more. Otherwise it fails as choir_strategy_save. The failure of an
-// asynchronous write is returned once, by the next save (which still saves), check or wait.
+// After a failure the earlier steps are unchanged. Fails as choir_strategy_save. CHOIR_INVALID
+// also: metadata has no number for .best_metric. CHOIR_STATE also: the directory's ".lock" was
+// removed or replaced; then the manager saves nothing more. The next save (which still saves),
+// check or wait returns the failure of an asynchronous write, once.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
 		choir_checkpoint_manager *m, const char *metadata);
 
-// On the chief, returns a known failure of an asynchronous write, without waiting. Call it after
+// On the chief, returns a known failure of an asynchronous write, without waiting. Call this after
 // each training step: it also prepares the memory of the first asynchronous save.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 
 // Waits until all saves are on the disk.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m);
 
-// Restores the last complete save. Damaged saves are skipped and logged. CHOIR_NOT_FOUND: no save
-// is complete. CHOIR_INVALID: another program made the save; nothing was changed. CHOIR_IO: the
-// system refused to read a save; this save is not skipped.
+// Restores the last complete save, and skips and logs damaged saves. CHOIR_NOT_FOUND: no save is
+// complete. CHOIR_INVALID, and nothing changes: another program made the save. CHOIR_IO: the
+// system refused to read a save, which is not skipped.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
 
-// Restores the step of this number. CHOIR_CORRUPT: it is damaged. Otherwise it fails as
+// Restores the step of this number. CHOIR_CORRUPT: it is damaged. Otherwise fails as
 // choir_checkpoint_manager_restore_latest.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
 		choir_checkpoint_manager *m, int64_t step);
 
-// The folder last written or restored, or NULL. Valid until the next call with m. Any context.
+// The last folder written or restored, or NULL. Valid until the next call with m. Any context.
 const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 
 // Restores the step in the folder path without a manager, also while a job saves to the same
@@ -92,7 +91,7 @@ const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_checkpoint(
 		choir_strategy *s, const char *path);
 
-// A checkpoint directory's contents at the time of the call; a job may save there.
+// The steps in a checkpoint directory at the time of the call; a job may save there.
 typedef struct choir_checkpoint_list choir_checkpoint_list;
 // A tensor of a step.
 typedef struct {
@@ -106,10 +105,10 @@ typedef struct {
 choir_checkpoint_list *choir_checkpoint_list_new(const char *directory);
 void choir_checkpoint_list_free(choir_checkpoint_list *l);
 
-// The number of steps, with damaged and half-written steps. They are in the order of their saves.
+// The number of steps, including damaged and half-written ones, in the order of their saves.
 size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l);
 
-// The i-th step's number (or CHOIR_NONE), its folder, and its training's replicas (0: damaged).
+// The i-th step's number (or CHOIR_NONE), its folder, and its number of replicas (0: damaged).
 int64_t choir_checkpoint_list_step(const choir_checkpoint_list *l, size_t i);
 const char *choir_checkpoint_list_path(const choir_checkpoint_list *l, size_t i);
 int choir_checkpoint_list_replicas(const choir_checkpoint_list *l, size_t i);
@@ -118,12 +117,13 @@ int choir_checkpoint_list_replicas(const choir_checkpoint_list *l, size_t i);
 const char *choir_checkpoint_list_metadata(
 		const choir_checkpoint_list *l, size_t i, const char *key);
 
-// Reads and checks the i-th step. CHOIR_OK: it is complete, and its tensors can be listed until
-// the next check. CHOIR_CORRUPT: damaged or half-written. CHOIR_NOT_FOUND: a file is missing.
+// Reads and checks the i-th step. CHOIR_OK: it is complete, and the calls below list its tensors
+// until the next check. CHOIR_CORRUPT: damaged or half-written. CHOIR_NOT_FOUND: a file is
+// missing.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
 
-// The tensors of the step that was last checked successfully. The k-th tensor is valid until the
-// next call.
+// The tensors of the last step that was checked successfully. The k-th is valid until the next
+// call.
 size_t choir_checkpoint_list_tensors(const choir_checkpoint_list *l);
 const choir_checkpoint_tensor *choir_checkpoint_list_tensor(choir_checkpoint_list *l, size_t k);
 

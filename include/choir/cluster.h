@@ -1,9 +1,9 @@
-// Clusters: the workers of one job. Workers are processes of the same program; a launcher (mpirun,
-// srun) starts them. A transport moves bytes between workers: MPI, which is loaded when a program
+// Clusters: the workers of one job, which are processes of the same program. A launcher (mpirun,
+// srun) starts them. A transport moves bytes between them: MPI, which Choir loads when a program
 // asks for it, or a registered table (extend/transport_table.h).
 //
 // Every wait for another worker has a time limit. After a failed wait all calls on all workers
-// fail with the text of the first failure, and the job must be started again (docs/cluster.md).
+// fail with the first failure's text, and the job must be started again (docs/cluster.md).
 #pragma once
 
 #include "status.h"
@@ -20,11 +20,10 @@ typedef struct choir_cluster_options {
 	const char *transport;
 	const void *argument; // for a registered transport
 	// "openmpi", "mpich", or the path of another libchoir-mpi. NULL: the environment variable
-	// CHOIR_MPI, else the loaded MPI, the launcher's MPI, or the first installed MPI.
+	// CHOIR_MPI, else the loaded MPI, else the launcher's, else the first installed.
 	const char *mpi;
-	// The workers' roles. cluster_spec is JSON like "cluster" in TF_CONFIG: {"worker": ["a:1",
-	// "b:1"]}. NULL: the roles come from the environment. task_type is "chief", "worker",
-	// "evaluator" or "ps".
+	// The workers' roles, in JSON like "cluster" of TF_CONFIG: {"worker": ["a:1", "b:1"]}, and
+	// this worker's task: "chief", "worker", "evaluator" or "ps". NULL: from the environment.
 	const char *cluster_spec, *task_type;
 	int task_index;
 	double start_timeout; // seconds until all workers have joined; 0: 60; CHOIR_FOREVER: no limit
@@ -33,42 +32,41 @@ typedef struct choir_cluster_options {
 	double timeout;
 	// Text that must be equal on all workers. NULL: the content of the program's file.
 	const char *program;
-	// On: if the workers' instruction sets differ, all use the lowest set until the process ends.
-	// Off (default): choir_cluster_new then fails.
+	// On: if the workers' instruction sets differ, all use the lowest until the process ends. Off
+	// (default): choir_cluster_new then fails.
 	choir_toggle lowest_instruction_set;
 } choir_cluster_options;
 
-// Joins the workers of this job. Returns after all workers have made this call.
+// Joins the workers of this job. Returns after all have made this call.
 //
-// The roles come from the first of these that is present: the options; TF_CONFIG; the environment
-// variables of torchrun, of mpirun, of srun. If none is present, this process is the only worker.
-// In TF_CONFIG, the chief and the workers are the job's workers, in this order; an evaluator is a
-// cluster by itself.
+// The roles come from the options, else from TF_CONFIG, else from the environment variables of
+// torchrun, mpirun or srun. Without them, this process is the only worker. In TF_CONFIG, the chief
+// and the workers are the job's workers, in this order; an evaluator is a cluster by itself.
 //
-// CHOIR_INVALID: options or variables that contradict each other; malformed JSON. CHOIR_NOT_FOUND:
-// no such transport; no MPI. CHOIR_UNSUPPORTED: the task ps; MPI's thread level does not let this
-// thread call MPI; lowest_instruction_set is on, but no set is common. CHOIR_STATE: MPI has ended;
-// the workers' builds, programs, settings or instruction sets differ; the instruction set must be
-// lowered, but an operation has already run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: a worker did not
-// join.
+// CHOIR_INVALID: options or environment variables contradict each other; malformed JSON.
+// CHOIR_NOT_FOUND also: no MPI. CHOIR_UNSUPPORTED: the task ps; MPI's thread level does not let
+// this thread call MPI; lowest_instruction_set is on, but no set is common. CHOIR_STATE: MPI has
+// ended; the workers' builds, programs, settings or instruction sets differ; the instruction set
+// must be lowered, but an operation has already run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: a worker did
+// not join.
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
-// Makes a cluster of the processes of a communicator, in a program that initialised MPI itself:
-// MPI_Comm comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All processes of the
-// communicator make this call. Choir duplicates it, and does not finalize MPI. A Fortran
-// communicator is an MPI_Fint. o sets no transport and no roles.
+// Makes a cluster of a communicator's processes, in a program that has initialized MPI: MPI_Comm
+// comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All of these processes make this call.
+// Choir duplicates the communicator, and does not finalize MPI. A Fortran communicator is an
+// MPI_Fint. o sets no transport and no roles.
 //
 // With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may call
-// MPI. A lower level (MPI_Init, MPI_THREAD_FUNNELED) allows one replica in each worker. Then only
-// the thread that initialised MPI may make calls that need other workers (else CHOIR_UNSUPPORTED),
-// and .overlap (strategy.h) has no effect.
+// MPI. With a lower level (MPI_Init, MPI_THREAD_FUNNELED), a worker has one replica, and .overlap
+// (strategy.h) has no effect. Only the thread that initialized MPI may make calls that need other
+// workers (else CHOIR_UNSUPPORTED).
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
-// Leaves the cluster and frees it. First free everything that was made with c, and finish what
-// other workers need from this worker. With MPI, waits until the others leave, at most .timeout,
-// but not after a failure. If Choir initialised MPI, Choir finalizes it; then MPI cannot be
-// initialised again.
+// Leaves the cluster and frees it. First free everything made with c, and finish what other
+// workers need from this worker. With MPI, waits until the others leave, at most .timeout, but not
+// after a failure. If Choir initialized MPI, Choir finalizes it, and MPI cannot be initialized
+// again.
 void choir_cluster_free(choir_cluster *c);
 
 // Getters
@@ -76,7 +74,7 @@ void choir_cluster_free(choir_cluster *c);
 // This worker's number, from 0, and the number of workers.
 int choir_cluster_worker(const choir_cluster *c);
 int choir_cluster_workers(const choir_cluster *c);
-// True for worker 0 and for an evaluator: this process saves checkpoints and writes summaries.
+// Whether this is worker 0 or an evaluator, which saves checkpoints and writes summaries.
 bool choir_cluster_is_chief(const choir_cluster *c);
 // "chief", "worker" (also without roles) or "evaluator", and the index among tasks of this type.
 const char *choir_cluster_task_type(const choir_cluster *c);
@@ -91,14 +89,14 @@ const char *choir_cluster_transport(const choir_cluster *c);
 
 // Waits until all workers have made this call.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
-// Copies data, a block of this number of bytes, from the worker from to all workers.
+// Broadcasts data, of this number of bytes, from the worker with the number from to all workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
-// Copies own, a block of this number of bytes, from each worker into all, in the order of workers.
+// Gathers own, of this number of bytes, from each worker into all, in the order of workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 
-// Stops the job: all later calls fail on all workers, with this text. Threads: any.
+// Stops the job: all later calls on all workers fail, with this text. Threads: any.
 void choir_cluster_abort(choir_cluster *c, const char *why);
 
 CHOIR_C_END

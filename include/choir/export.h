@@ -1,6 +1,6 @@
 // C linkage and visibility, results that must be checked, and options. An options struct begins
-// with its size, so a program built with an older header works with a newer library. A field that
-// is 0 takes its default. All headers compile as C11 and as C++17, with gcc and clang.
+// with its size, so a program built with older headers works with a newer library. A field that is
+// 0 has its default. All headers compile as C11 and C++17, with gcc and clang.
 #pragma once
 
 #include <stdbool.h>
@@ -28,8 +28,8 @@
 // The version of all tables of choir/extend.h. Another version is CHOIR_INVALID.
 #define CHOIR_TABLE_VERSION 1
 
-// Special values of options in which 0 means the default. A field's comment names the special
-// values that the field accepts.
+// Special values of options in which 0 means the default. A field accepts those that its comment
+// names.
 enum {
 	CHOIR_ZERO = -1, // the number 0
 	CHOIR_FOREVER = -1, // no time limit; endless repetition
@@ -39,16 +39,15 @@ enum {
 	CHOIR_NONE = -1 // no such index, id or dtype; the result of a function that failed
 };
 
-// On or off. The field's comment has the default.
+// On or off. A field's comment says its default.
 typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 
 // CHOIR_OPTIONS(choir_strategy_options, .replicas = 4, .seed = 7) is a pointer to const options
-// with their size set and all other fields 0. The macro takes 1 to 32 fields.
+// whose size is set, and whose other fields are 0. The macro takes 1 to 32 fields.
 //
 // In C the struct lives until the end of the enclosing block, in C++ until the end of the full
-// expression. So in C++ write CHOIR_OPTIONS inside the call that takes it. Do not nest it in
-// another CHOIR_OPTIONS, because the inner one ends first. For a longer life, declare a variable
-// and set its size:
+// expression. So in C++ write CHOIR_OPTIONS inside the call that takes it, not in another
+// CHOIR_OPTIONS. For a longer life, declare a variable and set its size:
 //     choir_schedule drops = { .size = sizeof(drops), .kind = CHOIR_SCHEDULE_STEP, .steps = 100 };
 #ifndef __cplusplus
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })

@@ -5,14 +5,15 @@
 
 CHOIR_C_BEGIN
 
-// What the C file has.
+// How the C file is written.
 typedef struct {
 	size_t size;
 	const char *name; // prefix of all names in the file, a C identifier; NULL: "model"
-	// The file's first comment; NULL: none. Backslashes and all but printable ASCII become '?'.
+	// Text for the file's first comment; NULL: none. Backslashes, and characters other than
+	// printable ASCII, become '?'.
 	const char *about;
-	// An f32 input is multiplied by scale (0: 1). Then, unless mean and deviation are NULL, it is
-	// standardized (choir_dataset_standardize).
+	// The file multiplies an f32 input by scale (0: 1), then standardizes it
+	// (choir_dataset_standardize) unless mean and deviation are NULL.
 	double scale;
 	const float *mean, *deviation;
 } choir_export_options;
@@ -22,9 +23,9 @@ typedef struct {
 // the bits of Choir's plain C kernels.
 //
 // input is the shape of one example, without the dimension n. dtype is f32. If the first layer is
-// an embedding, input is [positions], and dtype is u8 or i32. Then a call of the exported function
-// may have fewer positions, and gives the result of the last position. After a failure the file
-// path is unchanged. Call this in cross-replica context. Threads: one at a time, outside of runs.
+// an embedding, input is [positions], and dtype is u8 or i32. The exported function then also
+// takes fewer positions, and gives the result of the last. After a failure the file path is
+// unchanged. Call this in cross-replica context. Threads: one at a time, outside of runs.
 //
 // CHOIR_UNSUPPORTED: a layer that cannot be exported; a size that does not fit an int.
 // CHOIR_STATE: a variable is undefined.

@@ -1,10 +1,10 @@
 // The training loop: choir_fit trains a model on a distributed dataset, choir_evaluate measures
-// it, and choir_predict computes its results. They loop over choir_strategy_run, with the bits of
-// a loop by hand (docs/howto.md), and print nothing.
+// the model, and choir_predict computes its results. They loop over choir_strategy_run, with the
+// bits of a loop by hand (docs/howto.md), and print nothing.
 //
-// A model is what Keras' compile takes: the layer or function that makes results from a batch, the
-// loss, the optimizer and the metrics. Several workers (cluster.h) all make the same calls with
-// the same options and callbacks.
+// A model has what Keras' compile takes: the layer or function that makes results from a batch,
+// the loss, the optimizer and the metrics. Several workers (cluster.h) all make the same calls
+// with the same options and callbacks.
 //
 // Threads: one at a time, in cross-replica context, outside of runs.
 #pragma once
@@ -21,24 +21,24 @@ typedef struct choir_model choir_model;
 
 // Makes the results of a replica's examples (choir_replica_arg), in r's frame.
 typedef choir_tensor *choir_forward_fn(choir_replica *r, void *user);
-// A loss of nn.h: one number per example. More axes are averaged.
+// A loss of nn.h: one number per example. Choir averages further axes.
 typedef choir_tensor *choir_loss_fn(choir_tensor *labels, choir_tensor *results);
 
 // The parts of a model.
 typedef struct {
 	size_t size;
-	const char *name; // of the loss metric ("NAME/loss") and in checkpoints; NULL: "model"
+	const char *name; // for the loss metric ("NAME/loss") and checkpoints; NULL: "model"
 	choir_layer *layer; // is applied to the column .input
 	choir_forward_fn *forward; // in place of .layer
 	void *user; // of forward
-	// Columns of the dataset. NULL: the first column, the second column, no weights.
+	// Columns of the dataset. NULL: the first, the second, no weights.
 	const char *input, *labels, *sample_weights;
 	choir_loss_fn *loss; // NULL: only choir_predict works
 	choir_optimizer *optimizer; // NULL: choir_fit does not work
 	// Metrics of labels and results, of all kinds but MEAN. Each belongs to one model.
 	choir_metric *const *metrics;
 	size_t n_metrics;
-	// A factor of the loss for each class, if labels are classes. Copied.
+	// If labels are classes: a factor of the loss for each class. Copied.
 	const double *class_weights;
 	size_t n_classes;
 	// The layer whose regularization loss (layer.h) is added to the loss, also in evaluation.
@@ -46,49 +46,49 @@ typedef struct {
 	choir_layer *regularized;
 } choir_model_options;
 
-// Makes a model in the current strategy. As in Keras, the loss of a step is the sum of each
-// example's loss times its sample weight and its class weight, divided by the global batch. A
-// checkpoint of the strategy (checkpoint.h) keeps the progress of choir_fit. CHOIR_INVALID: both
-// or none of layer and forward; a name in use. CHOIR_STATE: in a replica.
+// Makes a model in the current strategy. As in Keras, the loss of a step is the sum of the
+// examples' losses, times their sample and class weights, divided by the global batch. A
+// checkpoint of the strategy (checkpoint.h) keeps choir_fit's progress. CHOIR_INVALID: both or
+// none of layer and forward; a name in use. CHOIR_STATE: in a replica.
 choir_model *choir_model_new(const choir_model_options *o);
 
-// Logs: named numbers. choir_fit sets "loss", "learning_rate", and a log with each metric's name.
+// Logs are named numbers. choir_fit sets "loss", "learning_rate", and a log of each metric's name.
 // A validation sets "val_loss", and "val_NAME" for each metric.
 
 // The newest value of a log, or NAN. In a callback of a batch, "loss" and metrics are those of the
-// epoch so far. Such a call waits for the devices, and all workers must make it.
+// epoch so far; the call then waits for the devices, and all workers must make it.
 double choir_model_log(choir_model *m, const char *name);
 size_t choir_model_logs(const choir_model *m);
 const char *choir_model_log_name(const choir_model *m, size_t i);
-// The number of epochs that choir_fit has completed since it began. choir_model_history gives a
-// log after an epoch (from 1); NAN: there is no such epoch or log, or no validation after it.
+// The number of epochs that choir_fit has completed since its start, and a log's value after an
+// epoch (from 1). NAN: no such epoch or log; no validation after this epoch.
 int64_t choir_model_epochs(const choir_model *m);
 double choir_model_history(const choir_model *m, const char *name, int64_t epoch);
 // The best epoch of early stopping so far; 0: none.
 int64_t choir_model_best_epoch(const choir_model *m);
 
-// Stops choir_fit after the current step; in epoch_end, after this epoch. An incomplete epoch adds
-// nothing to the history. A call on one worker stops all workers: after a step if there are
-// callbacks of batches, else at the epoch's end. Threads: any.
+// Stops choir_fit after the current step or, in epoch_end, after this epoch. An incomplete epoch
+// adds nothing to the history. A call on one worker stops all: after a step if there are callbacks
+// of batches, else at the epoch's end. Threads: any.
 void choir_model_stop(choir_model *m);
 
-// Where a training is.
+// The position in a training.
 typedef struct {
 	choir_model *model;
-	int64_t epoch, epochs; // from 1; the number of epochs
-	int64_t batch; // of the epoch, from 1; 0: before the first
+	int64_t epoch, epochs; // from 1; and the number of epochs
+	int64_t batch; // in the epoch, from 1; 0: before the first
 	int64_t batches; // in an epoch; CHOIR_UNKNOWN_CARDINALITY: unknown
 	int64_t step; // batches since the training began
 } choir_fit_event;
 
-// A failed callback ends choir_fit with its status; with several workers it ends the job.
+// If a callback fails, choir_fit fails with its status; with several workers, the job ends.
 typedef choir_status choir_callback_fn(const choir_fit_event *e, void *user);
 
-// Callbacks are called in the order of the array. Each may be NULL.
+// Functions that choir_fit calls, in the order of an array of callbacks. Each may be NULL.
 typedef struct {
 	size_t size;
 	choir_callback_fn *train_begin, *train_end;
-	choir_callback_fn *epoch_begin, *epoch_end; // epoch_end is after the validation
+	choir_callback_fn *epoch_begin, *epoch_end; // epoch_end: after the validation
 	choir_callback_fn *batch_begin, *batch_end;
 	void *user;
 } choir_callback;
@@ -97,8 +97,8 @@ typedef struct {
 typedef enum { CHOIR_MONITOR_AUTO = 0, CHOIR_MONITOR_MIN, CHOIR_MONITOR_MAX } choir_monitor;
 
 // Keras' ReduceLROnPlateau: after .patience epochs in a row that do not improve a log by more than
-// .min_delta, choir_fit multiplies the learning rate by .factor, down to .min_learning_rate, and
-// counts again from 0. A checkpoint keeps the count.
+// .min_delta, choir_fit multiplies the learning rate by .factor, down to .min_learning_rate. Then
+// it counts again from 0. A checkpoint keeps the count.
 typedef struct {
 	size_t size;
 	const char *log; // NULL: "val_loss"
@@ -106,13 +106,13 @@ typedef struct {
 	double factor; // below 1; 0: 0.1
 	int64_t patience; // 0: 10
 	double min_delta; // 0: 1e-4; CHOIR_ZERO: 0
-	// After a reduction, cooldown - 1 epochs are not counted, as in Keras.
+	// As in Keras, cooldown - 1 epochs after a reduction are not counted.
 	int64_t cooldown;
 	double min_learning_rate; // 0 or more
 } choir_reduce_on_plateau;
 
-// Keras' EarlyStopping (Prechelt 1998). An epoch improves if the log is better than the best so
-// far by more than min_delta. NAN never improves.
+// Keras' EarlyStopping (Prechelt 1998). An epoch improves if its log is better than the best so
+// far by more than min_delta, and is not NAN.
 typedef struct {
 	size_t size;
 	const char *log; // NULL: "val_loss"
@@ -126,48 +126,48 @@ typedef struct {
 // Options of choir_fit.
 typedef struct {
 	size_t size;
-	int64_t epochs; // of the whole training, also those before a checkpoint; 0: 1
-	// Batches in an epoch. The next epoch continues where this one ended in the data, and at their
-	// end from the start. 0: one pass over the data.
+	int64_t epochs; // of the whole training, including those before a restored checkpoint; 0: 1
+	// Batches in an epoch. The next epoch continues after them in the data, and starts again at
+	// the end. 0: one pass over the data.
 	int64_t steps_per_epoch;
 	choir_distributed_dataset *validation; // evaluated after an epoch; NULL: none
 	int64_t validation_every; // epochs; 0: 1
 	const choir_callback *callbacks;
 	size_t n_callbacks;
 	const choir_early_stopping *early_stopping; // NULL: none
-	// Saves are made after each epoch, with "epoch=", "step=" and every log as "NAME=VALUE" in the
-	// metadata, for the manager's .best_metric. Before the first epoch, the last save is restored
-	// if there is one (.resume). NULL: nothing is saved.
+	// choir_fit saves after each epoch, with "epoch=", "step=" and every log as "NAME=VALUE" in
+	// the metadata, for the manager's .best_metric. It first restores the last save, if any
+	// (.resume). NULL: no saves.
 	choir_checkpoint_manager *checkpoints;
-	int64_t checkpoint_every; // saves also after this number of steps; 0: only after epochs
+	int64_t checkpoint_every; // also save after this number of steps; 0: only after epochs
 	choir_toggle resume; // default: on
-	const char *metadata; // more lines "key=value" for saves, or NULL
-	// Steps between records of "train/loss" and "train/learning_rate" for TensorBoard, if a trace
-	// with .log is on (trace.h); an epoch's logs are "epoch/NAME". 0: 10.
+	const char *metadata; // further lines "key=value" for saves, or NULL
+	// If a trace with .log is on (trace.h): steps between records of "train/loss" and
+	// "train/learning_rate" for TensorBoard; 0: 10. An epoch's logs are "epoch/NAME".
 	int64_t log_every;
 	const choir_reduce_on_plateau *reduce_on_plateau; // NULL: no reductions
 	// On: validations and the best weights of early stopping use the optimizer's averages
 	// (ema_momentum). Unless it restores the best weights, choir_fit ends with the averages in
-	// place (choir_optimizer_swap_averages); the next choir_fit swaps them back. Default: off.
+	// place (choir_optimizer_swap_averages), and the next choir_fit swaps them back. Default: off.
 	choir_toggle use_averages;
 } choir_fit_options;
 
 // Trains m on data. After choir_checkpoint_manager_restore_latest, or with .checkpoints, it
-// continues the restored training, also in the middle of an epoch, with the bits of a training
-// without a stop. Otherwise it begins a new history with epoch 1.
+// continues the restored training, also in the middle of an epoch, with the bits of an
+// uninterrupted training. Otherwise it begins a new history with epoch 1.
 //
 // CHOIR_INVALID: m lacks a loss or an optimizer; an unknown log; reduce_on_plateau with a FUNCTION
 // schedule; use_averages without ema_momentum; endless data without steps_per_epoch; data without
-// a batch. Failures name the epoch and the batch. CHOIR_STATE also: a callback called choir_fit
-// with m.
+// a batch. CHOIR_STATE also: a callback called choir_fit with m. Failures name the epoch and the
+// batch.
 CHOIR_MUST_CHECK choir_status choir_fit(
 		choir_model *m, choir_distributed_dataset *data, const choir_fit_options *o);
 
-// Computes the logs "val_loss" and so on, on one pass over data. Then rewinds data.
+// Computes "val_loss" and the other logs of a validation on one pass over data, and rewinds data.
 CHOIR_MUST_CHECK choir_status choir_evaluate(choir_model *m, choir_distributed_dataset *data);
 
-// Gets the results of some examples, [rows, ..], in the order of the data; first is the index of
-// the first example. The frame of results is on the strategy's first device, and is freed when the
+// Gets the results of some examples, [rows, ..], in the order of the data; first is the first
+// example's index. results' frame is on the strategy's first device, and is freed when the
 // function returns.
 typedef choir_status choir_results_fn(choir_tensor *results, int64_t first, void *user);
 // Calls fn for the results of each batch of one pass, then rewinds data. Each worker gets the

@@ -1,11 +1,11 @@
-// A layer is a formula with variables. It is applied in a replica, in a merge call or in a frame
-// of the program. The result is in the input's frame, into which variables are read (variable.h).
-// A layer computes in f32 or in a mixed precision (precision.h). Images are [n, h, w, c], and n
-// may be 0.
+// A layer is a formula with variables. Apply it in a replica, in a merge call or in a frame of the
+// program. It reads its variables into the input's frame (variable.h), and gives the result there.
+// It computes in f32 or in a mixed precision (precision.h). Images are [n, h, w, c], and n may be
+// 0.
 //
 // Variables: a layer "hidden" has "hidden/kernel" and "hidden/bias", as in Keras and in weights
-// files. A kernel begins Glorot uniform (variable.h), a bias at zero. Layers without a name have
-// no variables.
+// files. A kernel begins Glorot uniform (variable.h), a bias at 0. Layers without a name have no
+// variables.
 // Errors: a constructor that fails makes no variable. CHOIR_INVALID: the name is in use.
 // Threads: as in variable.h.
 #pragma once
@@ -28,24 +28,23 @@ choir_layer *choir_dense_no_bias_new(const char *name, int64_t in, int64_t out);
 // "name/kernel" is [kernel, kernel, in / groups, out], bias [out].
 choir_layer *choir_conv2d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// The same with choir_conv1d: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in /
-// groups, out].
+// With choir_conv1d: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in / groups,
+// out].
 choir_layer *choir_conv1d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// The same with choir_conv3d: x is [n, d, h, w, in], and "name/kernel" is [kernel, kernel, kernel,
-// in / groups, out].
+// With choir_conv3d: x is [n, d, h, w, in], and "name/kernel" is [kernel, kernel, kernel, in /
+// groups, out].
 choir_layer *choir_conv3d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// The same with choir_conv2d_transpose, choir_conv1d_transpose and choir_conv3d_transpose.
-// "name/kernel" is [kernel, .., out / groups, in], with one to three axes of kernel elements.
+// With choir_conv2d_transpose, choir_conv1d_transpose and choir_conv3d_transpose. "name/kernel" is
+// [kernel, .., out / groups, in], with kernel once for each axis of the image, sequence or volume.
 choir_layer *choir_conv2d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 choir_layer *choir_conv1d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 choir_layer *choir_conv3d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
-// Apply choir_max_pool2d and choir_average_pool2d. A stride of 0 means size. padding is 0 or more,
-// or CHOIR_PADDING_SAME.
+// Apply choir_max_pool2d and choir_average_pool2d. stride 0: size.
 choir_layer *choir_max_pool2d_new(int size, int stride, int padding);
 choir_layer *choir_average_pool2d_new(int size, int stride, int padding);
 // For sequences [n, w, c] and volumes [n, d, h, w, c].
@@ -55,61 +54,60 @@ choir_layer *choir_max_pool3d_new(int size, int stride, int padding);
 choir_layer *choir_average_pool3d_new(int size, int stride, int padding);
 // Averages over all pixels: [n, h, w, c] gives [n, c].
 choir_layer *choir_global_average_pool2d_new(void);
-// Over all axes but the first and the last: [n, .., c] gives [n, c].
+// Apply choir_global_max_pool and choir_global_average_pool.
 choir_layer *choir_global_max_pool_new(void);
 choir_layer *choir_global_average_pool_new(void);
 // Applies choir_upsample.
 choir_layer *choir_upsample_new(int64_t factor, choir_interpolation interpolation);
 
-// Normalization (nn.h). Variables, [channels], have Keras' names: "name/gamma" begins at one,
-// "name/beta" at zero. An epsilon of 0 means 1e-3; CHOIR_ZERO means 0.
+// Normalization (nn.h). Variables, [channels], have Keras' names: "name/gamma" begins at 1,
+// "name/beta" at 0. epsilon 0: 1e-3; CHOIR_ZERO: 0.
 
 // Applies choir_layer_norm to [.., channels].
 choir_layer *choir_layer_normalization_new(const char *name, int64_t channels, double epsilon);
-// The same with choir_rms_norm, without beta.
+// Applies choir_rms_norm, without beta.
 choir_layer *choir_rms_normalization_new(const char *name, int64_t channels, double epsilon);
 // Applies choir_group_norm to [n, .., channels]. groups divides channels.
 choir_layer *choir_group_normalization_new(
 		const char *name, int64_t channels, int64_t groups, double epsilon);
 typedef struct {
 	size_t size;
-	double momentum, epsilon; // 0 means 0.99 and 1e-3; CHOIR_ZERO means 0
-	choir_toggle over_replicas; // on: global statistics, with two sync points a step; default: off
+	double momentum, epsilon; // 0: 0.99 and 1e-3; CHOIR_ZERO: 0
+	// On: the statistics are of all replicas, with two sync points a step. Default: off.
+	choir_toggle over_replicas;
 } choir_batch_normalization_options;
-// Applies choir_batch_norm to [.., channels]. While a tape records, the layer uses the batch's
-// statistics, and moves the moving statistics towards the batch's by the factor 1 - momentum.
-// Otherwise it uses the moving statistics: "name/moving_mean", from 0, and "name/moving_variance",
-// from 1, both ON_READ with MEAN. A replica without examples changes its components only if
-// over_replicas is on.
+// Applies choir_batch_norm to [.., channels]. While a tape records, it uses the batch's
+// statistics, and moves the moving statistics towards them by the factor 1 - momentum. Otherwise
+// it uses the moving statistics: "name/moving_mean", first 0, and "name/moving_variance", first 1,
+// both ON_READ with MEAN. A replica without examples changes its components only if over_replicas
+// is on.
 choir_layer *choir_batch_normalization_new(
 		const char *name, int64_t channels, const choir_batch_normalization_options *o);
 
 // Sequences [n, positions, width]
 
-// Applies choir_gather to "name/embeddings" [rows, width]: indices [..] give [.., width]. The
-// embeddings begin normal, with standard deviation 0.02.
+// Applies choir_gather to "name/embeddings" [rows, width], which begin normal with deviation 0.02:
+// indices [..] give [.., width].
 choir_layer *choir_embedding_new(const char *name, int64_t rows, int64_t width);
 // Multiplies x [.., width] by an embedding layer's transposed matrix; gives [.., rows] (weight
 // tying: arXiv:1608.05859).
 choir_layer *choir_tied_embedding_new(choir_layer *embedding);
-// Adds row i of "name/embeddings" [places, width] to position i of x. The embeddings begin as in
-// choir_embedding_new. x has at most places positions.
+// Adds row i of "name/embeddings" [places, width] to position i of x, which has at most places
+// positions. The embeddings begin as in choir_embedding_new.
 choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
 // Applies the dense layer "name/qkv" with 3 width columns, choir_self_attention, and the dense
-// layer "name/output" with width columns. Both dense layers have a bias and no activation.
-// Default: not causal.
+// layer "name/output" with width columns. Both have a bias and no activation. causal: default off.
 choir_layer *choir_self_attention_new(
 		const char *name, int64_t width, int64_t heads, choir_toggle causal);
 // Apply choir_lstm and choir_gru (nn.h) from zero states: [n, t, in] gives [n, t, units].
-// "name/recurrent_kernel" begins Glorot uniform, "name/bias" at one for the LSTM's forget gate.
+// "name/recurrent_kernel" begins Glorot uniform, the LSTM's "name/bias" at 1 for the forget gate.
 // The GRU also has "name/recurrent_bias".
 choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
-// Applies the layer forward to x [n, t, ..], and the layer backward to x in reverse order of time.
-// Reverses the result of backward, and joins both results along the last axis (Schuster, Paliwal
-// 1997).
+// Applies forward to x [n, t, ..], and backward to x in reverse order of time. Reverses backward's
+// result, and joins both results along the last axis (Schuster, Paliwal 1997).
 choir_layer *choir_bidirectional_new(choir_layer *forward, choir_layer *backward);
-// Gives the last time step: [n, t, ..] gives [n, ..].
+// Takes the last time step: [n, t, ..] gives [n, ..].
 choir_layer *choir_last_timestep_new(void);
 
 // Other layers
@@ -128,12 +126,12 @@ choir_layer *choir_activation_new(choir_activation activation);
 // Applies the layer to x, in x's frame. A failure names the layer. CHOIR_STATE: x belongs to a
 // replica of another strategy.
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
-// Adds the penalties of l's variables that have a regularizer (scope.h), divided by the number of
-// replicas. Gives a scalar in r's frame: add it to choir_replica_average_loss(r, losses). A layer
-// that occurs twice counts twice. CHOIR_STATE: r belongs to another strategy.
+// Gives the sum of the penalties of l's variables that have a regularizer (scope.h), divided by
+// the number of replicas: a scalar in r's frame, to be added to choir_replica_average_loss. A
+// layer that occurs twice counts twice. CHOIR_STATE: r belongs to another strategy.
 choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
-// Sets the precision of l, and of the layers inside it that have no precision of their own.
-// DEFAULT: the frame's precision. CHOIR_INVALID: AUTO. Call this before the layer is applied.
+// Sets the precision of l, and of the layers inside it that have none. Call this before l is
+// applied. DEFAULT: the frame's. CHOIR_INVALID: AUTO.
 CHOIR_MUST_CHECK choir_status choir_layer_set_precision(choir_layer *l, choir_precision p);
 
 // The variables of the layer and of the layers inside it, in the order of arguments.

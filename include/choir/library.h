@@ -15,14 +15,15 @@ CHOIR_C_BEGIN
 // The version of the library that the program runs with.
 int choir_version(void);
 
-// Whether this build has "onednn" (kernels for the CPU), "zlib" (compressed data files), "hdf5",
-// "mpi", "cuda", ...
+// Whether this build has a feature: "onednn" (kernels for the CPU), "zlib" (compressed data
+// files), "hdf5", "png", "jpeg", "mpi" or "cuda".
 bool choir_has_feature(const char *feature);
 
 // The instruction set of the kernels in use: "x86-64 avx512", "x86-64 avx2", "x86-64", "aarch64"
-// or "other". The same set gives the same bits. Choir uses the processor's set. The environment
-// variable CHOIR_INSTRUCTION_SET ("avx512", "avx2" or "x86-64") or a cluster's
-// .lowest_instruction_set can lower the set before the first operation.
+// or "other". Machines with the same set compute the same bits. By default Choir uses the
+// processor's highest set. Before the first operation, the environment variable
+// CHOIR_INSTRUCTION_SET ("avx512", "avx2" or "x86-64") or a cluster's .lowest_instruction_set can
+// lower it.
 const char *choir_instruction_set(void);
 
 CHOIR_C_END

@@ -1,5 +1,5 @@
-// Operations of neural networks. The rules of op.h hold. Operands are f32 or f64, of one dtype in
-// a call.
+// Operations of neural networks, with the rules of op.h. All operands of a call are f32, or all
+// are f64.
 #pragma once
 
 #include "op.h"
@@ -8,7 +8,7 @@ CHOIR_C_BEGIN
 
 // Activations
 
-// The function that a layer or a convolution applies to its result.
+// The function that a layer or convolution applies to its result.
 typedef enum {
 	CHOIR_LINEAR = 0, // none
 	CHOIR_RELU,
@@ -23,20 +23,18 @@ typedef enum {
 choir_tensor *choir_relu(choir_tensor *x); // max(x, 0); the gradient at 0 is 0
 choir_tensor *choir_tanh(choir_tensor *x);
 choir_tensor *choir_sigmoid(choir_tensor *x); // 1 / (1 + exp(-x))
-// x (1 + erf(x / sqrt(2))) / 2 (arXiv:1606.08415). In f32 the factor of x has an error of at most
+// x (1 + erf(x / sqrt(2))) / 2 (arXiv:1606.08415). In f32, the error of x's factor is at most
 // 2e-7.
 choir_tensor *choir_gelu(choir_tensor *x);
-// The approximation of choir_gelu in GPT-2:
+// GPT-2's approximation of choir_gelu:
 //     x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
 choir_tensor *choir_gelu_tanh(choir_tensor *x);
 // x sigmoid(x), or swish (arXiv:1702.03118).
 choir_tensor *choir_silu(choir_tensor *x);
 choir_tensor *choir_softplus(choir_tensor *x); // log(1 + exp(x)), without overflow
-// x where it is positive, else slope x (Maas, Hannun, Ng 2013). PyTorch's slope is 0.01, Keras'
-// 0.2.
+// max(x, 0) + slope min(x, 0) (Maas, Hannun, Ng 2013). PyTorch's slope is 0.01, Keras' 0.2.
 choir_tensor *choir_leaky_relu(choir_tensor *x, double slope);
-// x where it is positive, else alpha (exp(x) - 1) (arXiv:1511.07289). Keras' and PyTorch's alpha
-// is 1.
+// x where x > 0, else alpha (exp(x) - 1) (arXiv:1511.07289). Keras' and PyTorch's alpha is 1.
 choir_tensor *choir_elu(choir_tensor *x, double alpha);
 // exp(x) divided by the sum of exp(x) along the last axis, without overflow. x is not a scalar.
 choir_tensor *choir_softmax(choir_tensor *x);
@@ -51,7 +49,7 @@ typedef enum {
 	CHOIR_COMBINER_SUM,
 	CHOIR_COMBINER_SQRTN // divides by the square root of the sum of the squared weights
 } choir_combiner;
-// For each example, the sum of its n rows, each times its weight, divided as combiner says.
+// Adds the n rows of each example, each times its weight, and divides the sum as combiner says.
 // Division by 0 gives 0. rows [.., n, width] and weights [.., n] give [.., width]. With rows of
 // choir_gather this is tf.nn.embedding_lookup_sparse. If an example has fewer than n ids, add ids
 // with weight 0.
@@ -60,25 +58,24 @@ choir_tensor *choir_combine_rows(
 
 // Convolutions and pools of images
 //
-// x is [n, h, w, c]: n images of h rows, w columns and c channels. size is the length of a window
-// along h and w, in pixels. stride is the distance from one window to the next.
+// x is [n, h, w, c]: n images of h rows, w columns and c channels. size is the height and width of
+// a window, in pixels. stride is the distance from one window to the next.
 // - padding 0 or more: the number of zeros on each side. There are (h + 2 padding - size) / stride
 //   + 1 windows along h, rounded down.
-// - padding CHOIR_PADDING_SAME: there are h / stride windows, rounded up. Half of the zeros that
-//   they need are before the image; an odd zero is after it, as in TensorFlow.
+// - padding CHOIR_PADDING_SAME: there are h / stride windows along h, rounded up. Half of their
+//   zeros are before the image; an odd zero is after it, as in TensorFlow.
 //
-// Windows fit into the padded image. In pools, stride is at least 1, and padding is less than
-// size.
+// A window must fit into the padded image. In pools, stride is at least 1, and padding is less
+// than size.
 
 // Options of convolutions and of convolution layers.
 typedef struct {
 	size_t size;
 	int stride; // 0: 1
 	int padding; // 0: no zeros
-	int dilation; // distance in x between neighbouring filter elements; 0: 1
+	int dilation; // distance in x between neighboring filter elements; 0: 1
 	int64_t groups; // 0: 1
-	// Additional zeros before and after x: rows and columns of images; time steps of sequences;
-	// slices, rows and columns of volumes. Not with SAME.
+	// Additional zeros before and after each axis of x between n and c. Not with SAME.
 	int pad_before[3], pad_after[3];
 	choir_activation activation; // after a layer's bias; default: linear
 	choir_toggle bias; // of layers only; default: on
@@ -87,20 +84,20 @@ typedef struct {
 // ow, out]:
 //     y[i, r, s, o] = sum over p, q, c of
 //         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
-// with zeros outside of x: top rows and left columns before it. groups divides the channels of x
-// and of y into equal groups. A channel o of group g uses only the channels c of group g. bias is
-// not CHOIR_ON.
+// with zeros outside of x, of which top rows and left columns are before it. groups divides the
+// channels of x and y into equal groups. A channel o of group g uses only the channels c of group
+// g. o->bias is not CHOIR_ON.
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // For sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. The convolution is
 // causal if pad_before[0] is (k - 1) dilation.
 choir_tensor *choir_conv1d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // For volumes [n, d, h, w, c] with filter [kd, kh, kw, c / groups, out]; gives [n, od, oh, ow,
-// out]. It adds kd convolutions of images.
+// out]. The result is the sum of kd convolutions of images.
 choir_tensor *choir_conv3d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // The transposed convolution (deconvolution): the gradient of choir_conv2d with respect to its
 // input. x is [n, h, w, c], filter [kh, kw, out / groups, c]; gives [n, oh, ow, out]. oh is h
-// stride for CHOIR_PADDING_SAME, else (h - 1) stride + (kh - 1) dilation + 1 minus the padding, as
-// in PyTorch.
+// stride for CHOIR_PADDING_SAME, else (h - 1) stride + (kh - 1) dilation + 1 minus the padding on
+// both sides, as in PyTorch.
 choir_tensor *choir_conv2d_transpose(
 		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // For sequences [n, w, c] with filter [k, out / groups, c].
@@ -109,10 +106,10 @@ choir_tensor *choir_conv1d_transpose(
 // For volumes [n, d, h, w, c] with filter [kd, kh, kw, out / groups, c].
 choir_tensor *choir_conv3d_transpose(
 		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// The largest element of each window; padding does not count. The first of equal elements (row by
-// row) gets the gradient.
+// The largest element of each window; padding is ignored. The first of equal elements, row by row,
+// gets the gradient.
 choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
-// The mean of each window; padding does not count.
+// The mean of each window; padding is ignored.
 choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
 // For sequences [n, w, c] and volumes [n, d, h, w, c].
 choir_tensor *choir_max_pool1d(choir_tensor *x, int size, int stride, int padding);
@@ -136,8 +133,8 @@ choir_tensor *choir_upsample(choir_tensor *x, int64_t factor, choir_interpolatio
 // Dropout
 
 // Sets each element to 0 with probability rate (0 <= rate < 1), and divides the others by 1 - rate
-// (Srivastava et al. 2014). Gives x itself if the frame is not training or rate is 0. Draws
-// numbers as choir_random_normal does.
+// (Srivastava et al. 2014). Gives x itself if the frame has no tape or rate is 0. Draws numbers as
+// choir_random_normal does.
 choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed);
 
 // Attention
@@ -149,29 +146,29 @@ typedef struct {
 	choir_toggle causal; // on: query i sees only keys 0 to i + s - t; default: off
 	double scale; // 0: 1 / sqrt(width / heads)
 	// Broadcasts to the scores, [n, heads, t, s]; NULL: none. With a bool mask, a query sees the
-	// keys where the mask is true. If it sees no key, all weights are equal. A mask of q's dtype
-	// is added to the scores.
+	// keys where the mask is true; if it sees no key, all its weights are equal. A mask of q's
+	// dtype is added to the scores.
 	choir_tensor *mask;
-	double dropout; // of the weights, by choir_dropout (0)
+	double dropout; // rate of choir_dropout of the weights
 	uint64_t seed; // of dropout
 } choir_attention_options;
 // softmax(scale q k^T) v for each example and head (arXiv:1706.03762). A head is width / heads
-// columns. q and the result are [n, t, width], k and v [n, s, width]. Scores exist for 64 queries
-// at a time, and the backward pass computes them again. So memory grows with s; with a mask or
-// dropout it grows with t s. heads divides width. If causal is on, t is at most s.
+// columns; heads divides width. q and the result are [n, t, width], k and v [n, s, width]. If
+// causal is on, t is at most s. Choir computes the scores of 64 queries at a time, and again in
+// the backward pass, so memory grows with s. With a mask or dropout it grows with t s.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
-// The same for qkv [n, t, 3 width]; gives [n, t, width]. A row of qkv is a row of q, a row of k
-// and a row of v.
+// The same for qkv [n, t, 3 width], whose rows are rows of q, k and v one after another; gives [n,
+// t, width].
 choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_options *o);
 
 // Recurrence over sequences x [n, t, in]. The result has the states of all time steps, [n, t, h].
 
-// States at the beginning and at the end.
+// The first and the last states.
 typedef struct {
 	size_t size;
-	choir_tensor *state, *cell; // initial values, [n, h]; NULL: zeros. cell: lstm only
-	// If not NULL: *last_cell becomes the last cell state, [n, h], without a gradient.
+	choir_tensor *state, *cell; // first states, [n, h]; NULL: zeros. cell: LSTM only
+	// If not NULL, *last_cell becomes the last cell state, [n, h], without a gradient.
 	choir_tensor **last_cell;
 } choir_recurrent_options;
 // The LSTM (Hochreiter, Schmidhuber 1997) with a forget gate (Gers et al. 2000), gates in Keras'
@@ -186,55 +183,53 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 //     a = x kernel + bias, q = h_before recurrent + recurrent_bias, in three parts of h columns
 //     z = sigmoid(a0 + q0), r = sigmoid(a1 + q1), m = tanh(a2 + r q2)
 //     h = z h_before + (1 - z) m
-// kernel is [in, 3 h], recurrent [h, 3 h], both biases [3 h]. state is the first one, [n, h];
+// kernel is [in, 3 h], recurrent [h, 3 h], both biases [3 h]. state is the first state, [n, h];
 // NULL: zeros.
 choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,
 		choir_tensor *bias, choir_tensor *recurrent_bias, choir_tensor *state);
 
-// Normalization along the last axis. x and the result are [.., c]; scale and offset are [c], with
-// c at least 1.
+// Normalization. x and the result are [.., c]; scale and offset are [c], with c at least 1.
 
-// (x - mean) / sqrt(variance + epsilon) scale + offset, with the mean and the variance (divided by
-// c) of each row (arXiv:1607.06450).
+// (x - mean) / sqrt(variance + epsilon) scale + offset, with the mean and the population variance
+// of each row along the last axis (arXiv:1607.06450).
 choir_tensor *choir_layer_norm(
 		choir_tensor *x, choir_tensor *scale, choir_tensor *offset, double epsilon);
-// x / sqrt(mean(x^2) + epsilon) scale (arXiv:1910.07467).
+// x / sqrt(mean(x^2) + epsilon) scale along the last axis (arXiv:1910.07467).
 choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilon);
 
-// choir_layer_norm's formula, for each group of c / groups channels over all axes but the first
+// choir_layer_norm's formula for each group of c / groups channels, over all axes but the first
 // (arXiv:1803.08494). x is [n, .., c]; groups divides c.
 choir_tensor *choir_group_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		int64_t groups, double epsilon);
 
-// Adds the tensors of the other participants (replicas) to t, in f64. The sum is in t's frame. All
-// participants make these calls in the same order.
+// Gives the sum of all participants' (replicas') t, which is f64, in t's frame. All participants
+// make these calls in the same order.
 typedef choir_tensor *choir_all_reduce_fn(choir_tensor *t, void *user);
 typedef struct {
 	size_t size;
 	double epsilon; // 0: 1e-3; CHOIR_ZERO: 0
-	// If set, mean, variance and the gradient of x are over the rows of all participants;
-	// gradients of scale and offset are over this participant's rows. sum is called once in the
-	// forward pass and, if the gradient of x is needed, once in the backward pass. user must be
-	// valid as long as the tape.
+	// If set, mean, variance and the gradient of x are over all participants' rows, gradients of
+	// scale and offset over this participant's. Called once in the forward pass and, if the
+	// gradient of x is needed, once in the backward pass. user must be valid as long as the tape.
 	choir_all_reduce_fn *sum;
 	void *user;
-	// If not NULL: *mean and *variance become the mean and the variance, [c], without a gradient.
+	// If not NULL, *mean and *variance become the mean and variance, [c], without a gradient.
 	choir_tensor **mean, **variance;
 } choir_batch_norm_options;
-// choir_layer_norm's formula for each channel over all rows (arXiv:1502.03167). Mean and variance
-// are computed in f64. Without rows they are 0.
+// choir_layer_norm's formula for each channel, over all rows (arXiv:1502.03167). Mean and variance
+// are f64. Without rows they are 0.
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o);
 
-// A loss is one number for each example. Arguments are in Keras' order. Gradients flow to logits
-// and predictions, and to targets of the same dtype. choir_replica_average_loss averages over a
-// global batch.
+// Losses: one number for each example. Arguments are in Keras' order. Gradients flow to logits and
+// predictions, and to targets of the same dtype. choir_replica_average_loss averages over a global
+// batch.
 
-// -log(softmax(logits)[label]), without overflow: labels [n], u8, i32 or i64, and logits [n,
-// classes] give [n]; labels [n, positions] and logits [n, positions, classes] give [n, positions].
+// -log(softmax(logits)[label]), without overflow. labels [n] of u8, i32 or i64 and logits [n,
+// classes] give [n]. labels [n, positions] and logits [n, positions, classes] give [n, positions].
 // CHOIR_INVALID: a label is not a class; some devices report this later.
 choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
-// The same with smoothed labels: each class has the probability smoothing / classes, and the right
+// The same with smoothed labels: each class has probability smoothing / classes, and the label's
 // class 1 - smoothing more (arXiv:1512.00567). smoothing is 0 to 1.
 choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 		choir_tensor *labels, choir_tensor *logits, double smoothing);
@@ -246,14 +241,14 @@ choir_tensor *choir_mean_squared_error(choir_tensor *targets, choir_tensor *pred
 // -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)), without overflow. Targets
 // are probabilities.
 choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *targets, choir_tensor *logits);
-// With d = prediction - target: d^2 / 2 where |d| is at most delta, else delta (|d| - delta / 2)
-// (Huber 1964). delta is above 0.
+// With d = prediction - target: d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) (Huber
+// 1964). delta is above 0.
 choir_tensor *choir_huber(choir_tensor *targets, choir_tensor *predictions, double delta);
 // max(1 - target prediction, 0). Targets are -1 and 1.
 choir_tensor *choir_hinge(choir_tensor *targets, choir_tensor *predictions);
 // The sum of target log(target / prediction) along the last axis, averaged over the axes between
 // the first and the last (Kullback, Leibler 1951). Probabilities below 1e-7 count as 1e-7, as in
-// Keras. At least two axes.
+// Keras. Operands have at least two axes.
 choir_tensor *choir_kl_divergence(choir_tensor *targets, choir_tensor *predictions);
 
 CHOIR_C_END

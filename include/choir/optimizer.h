@@ -1,19 +1,19 @@
-// Optimizers update variables. Each replica hands the optimizer the gradients, f32 or f64, of its
-// part of the batch. Choir sums them over replicas in the canonical tree (docs/glossary.md), so
-// divide the loss by the global batch (choir_replica_average_loss).
+// Optimizers update variables. Each replica adds the gradients, f32 or f64, of its part of the
+// batch. Choir sums them over replicas in the canonical tree (docs/glossary.md), so divide the
+// loss by the global batch (choir_replica_average_loss).
 //
-// Make an optimizer once, in the strategy's scope. The first update of a variable makes its slots
-// ("hidden/kernel/m"), which are colocated with it.
-// Time: adding a gradient never waits. The update runs on the threads of all devices after all
-// replicas have asked for it. It starts at the end of the run, in a merge call, or when a replica
-// reads a variable of the update. In the default replica outside of runs, it starts at once.
+// Make an optimizer once, in the strategy's scope. A variable's first update makes its slots
+// ("hidden/kernel/m"), colocated with it.
+// Time: adding a gradient never waits. After all replicas have asked for the update, the threads
+// of all devices run it. They run it at the end of the run, in a merge call, or when a replica
+// reads one of its variables. In the default replica outside of runs, it runs at once.
 // Errors: a failed update fails the run. Before the update writes, Choir checks shapes, dtypes,
-// the learning rate, the variables and their order in all replicas, and that each replica's
-// gradients are finite. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices with
-// memory of their own, Choir checks the sums instead of each replica's gradients. Without these, a
-// sum of finite gradients may overflow; only the next step notices this.
-// Threads: a replica's calls are made on the replica's thread. choir_optimizer_new and
-// choir_optimizer_distributed_apply are called on the program's thread or in a merge call.
+// the learning rate, and that all replicas' variables and their order are equal and their
+// gradients finite. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices with their own
+// memory, Choir checks that the sums are finite. Otherwise a sum of finite gradients may overflow,
+// which only the next step notices.
+// Threads: the replica's for calls marked "In all replicas"; the program's or a merge call's for
+// choir_optimizer_new and choir_optimizer_distributed_apply.
 #pragma once
 
 #include "cross.h"
@@ -54,173 +54,167 @@ typedef enum {
 	CHOIR_LAMB // not with sharded variables or lock-free workers: CHOIR_UNSUPPORTED
 } choir_optimizer_kind;
 
-// A schedule multiplies the learning rate by a factor, which depends on the step: the number of
-// updates applied so far.
+// A schedule multiplies the learning rate by a factor. Its step is the number of updates applied
+// so far.
 typedef enum {
 	CHOIR_SCHEDULE_CONSTANT = 0, // the factor is 1
 	CHOIR_SCHEDULE_STEP, // .factor ^ ((step - .warmup) / .steps, rounded down)
-	CHOIR_SCHEDULE_COSINE, // half a cosine from 1 at .warmup to .factor at .steps; then constant
+	CHOIR_SCHEDULE_COSINE, // half a cosine, 1 at .warmup to .factor at .steps; then constant
 	CHOIR_SCHEDULE_FUNCTION, // the learning rate is fn's result
 	CHOIR_SCHEDULE_EXPONENTIAL, // .factor ^ ((step - .warmup) / .steps), not rounded
 	// .factor + (1 - .factor) (1 - done)^.power, where done goes from 0 at .warmup to 1 at .steps
 	CHOIR_SCHEDULE_POLYNOMIAL,
-	// Rises along half a cosine from .factor, at step 0, to 1, at step .warmup. Falls along half a
-	// cosine to .factor / 10^4, at step .steps - 1; then constant (arXiv:1708.07120; PyTorch's
-	// OneCycleLR with max_lr)
+	// Half a cosine from .factor at step 0 to 1 at step .warmup; half a cosine to .factor / 10^4
+	// at step .steps - 1; then constant (arXiv:1708.07120; PyTorch's OneCycleLR with max_lr)
 	CHOIR_SCHEDULE_ONE_CYCLE
 } choir_schedule_kind;
 typedef struct {
 	size_t size;
 	choir_schedule_kind kind;
-	// Before this step the factor is step / .warmup. ONE_CYCLE: the step of the highest rate; 0
-	// means 0.3 * .steps - 1. Not with FUNCTION.
+	// Before this step the factor is step / .warmup. ONE_CYCLE: the step of the highest rate; 0:
+	// 0.3 * .steps - 1. Not with FUNCTION.
 	int64_t warmup;
-	// STEP: steps between drops. EXPONENTIAL: steps in which the rate is multiplied by .factor
-	// once. Others: all steps, with the warm-up.
+	// STEP: steps between drops. EXPONENTIAL: steps in which .factor multiplies the rate once.
+	// Others: all steps, including the warm-up.
 	int64_t steps;
-	// STEP, EXPONENTIAL: the factor of each drop; 0 means 0.1. COSINE, POLYNOMIAL: the factor at
-	// the end, between 0 and 1. ONE_CYCLE: the factor at step 0; 0 means 0.04.
+	// STEP, EXPONENTIAL: the factor of each drop; 0: 0.1. COSINE, POLYNOMIAL: the factor at the
+	// end, between 0 and 1. ONE_CYCLE: the factor at step 0; 0: 0.04.
 	double factor;
-	// FUNCTION: called once for each update, in order, on a thread of the run. fn must not call
-	// Choir. Its result is finite, 0 or more.
+	// FUNCTION: gives the learning rate, finite and 0 or more. Called once for each update, in
+	// order, on a thread of the run. Must not call Choir.
 	double (*fn)(int64_t step, void *user);
 	void *user;
-	double power; // POLYNOMIAL: the exponent, more than 0; 0 means 1
+	double power; // POLYNOMIAL: the exponent, more than 0; 0: 1
 } choir_schedule;
 
-// The loss is multiplied by the scale. Before the update, every gradient is divided by the scale
-// (Micikevicius et al. 2018). DYNAMIC: after .period applied updates in a row, the scale is
-// multiplied by .multiplier, if f32 can hold the product. If a summed gradient is not finite, all
-// replicas skip the update, and the scale is divided by .multiplier, but not below 1. If the scale
-// is already 1, the update fails with CHOIR_INVALID, unless .nonfinite is SKIP. A checkpoint keeps
-// a dynamic scale.
+// The scale multiplies the loss. Before the update, it divides every gradient (Micikevicius et al.
+// 2018). DYNAMIC: after .period applied updates in a row, .multiplier multiplies the scale, if f32
+// can hold the product. If a summed gradient is not finite, all replicas skip the update, and
+// .multiplier divides the scale, but not below 1. If the scale is already 1, the update fails with
+// CHOIR_INVALID, unless .nonfinite is SKIP. A checkpoint keeps a dynamic scale.
 typedef enum { CHOIR_LOSS_SCALE_DYNAMIC = 0, CHOIR_LOSS_SCALE_FIXED } choir_loss_scale_kind;
 
 // How the loss is scaled.
 typedef struct {
 	size_t size;
 	choir_loss_scale_kind kind;
-	double initial; // 1 or more; DYNAMIC: 0 means 32768. Powers of two change no bits
-	int64_t period; // DYNAMIC only; 0 means 2000
-	double multiplier; // DYNAMIC only, more than 1; 0 means 2
+	double initial; // 1 or more; DYNAMIC, 0: 32768. A power of two changes no bits
+	int64_t period; // DYNAMIC only; 0: 2000
+	double multiplier; // DYNAMIC only, more than 1; 0: 2
 } choir_loss_scale;
 
-// Settings for the variables whose names match one of the patterns in .names ("*/bias,*/beta").
-// Patterns are those of POSIX fnmatch without flags.
+// Settings for variables whose names match a pattern of .names ("*/bias,*/beta"; POSIX fnmatch
+// without flags).
 typedef struct {
 	size_t size;
 	const char *names;
-	// 0 means 1; CHOIR_ZERO means 0
+	// 0: 1; CHOIR_ZERO: 0
 	double learning_rate_multiplier;
-	double weight_decay; // ADAMW, LION, LAMB; 0 means the optimizer's decay, CHOIR_ZERO 0
+	double weight_decay; // ADAMW, LION, LAMB; 0: the optimizer's; CHOIR_ZERO: 0
 } choir_parameter_group;
 
-// What happens to an update if a gradient is not finite. The error, or the warning in the log,
-// names the variable, the element and the update.
+// What happens to an update with a gradient that is not finite. The error, or the warning in the
+// log, names the variable, the element and the update.
 typedef enum {
 	CHOIR_NONFINITE_ERROR = 0, // CHOIR_INVALID, and nothing is changed
 	CHOIR_NONFINITE_SKIP, // all replicas skip the update, and it is not counted
-	// The update is done. Only the first such update is logged. Not with a DYNAMIC loss scale.
+	// The update is done; only the first is logged. Not with a DYNAMIC loss scale.
 	CHOIR_NONFINITE_IGNORE
 } choir_nonfinite;
 
 // How an optimizer works.
 typedef struct {
 	size_t size;
-	double learning_rate; // 0 means 1e-3 (SGD, MOMENTUM: 1e-2)
+	double learning_rate; // 0: 1e-3 (SGD, MOMENTUM: 1e-2)
 	const choir_schedule *schedule; // copied; NULL: constant
-	double momentum; // MOMENTUM: 0 means 0.9, CHOIR_ZERO 0; RMSPROP: default 0
+	double momentum; // MOMENTUM (0: 0.9; CHOIR_ZERO: 0), RMSPROP
 	choir_toggle nesterov; // MOMENTUM: default off
-	// ADAM, ADAMW, NADAM, LAMB: 0 means 0.9 and 0.999; LION: 0.9 and 0.99. CHOIR_ZERO means 0.
+	// ADAM, ADAMW, NADAM, LAMB (0: 0.9 and 0.999), LION (0: 0.9 and 0.99); CHOIR_ZERO: 0.
 	double beta1, beta2;
-	double epsilon; // all but SGD, MOMENTUM, LION: 0 means 1e-7, CHOIR_ZERO 0
-	double weight_decay; // ADAMW: 0 means 1e-2, CHOIR_ZERO 0; LION, LAMB: default 0
-	// All gradients are multiplied by global_clip_norm / max(norm, global_clip_norm), where norm
-	// is that of all summed gradients together. 0: no clipping. Clipping costs a second pass over
-	// the sums.
+	double epsilon; // all but SGD, MOMENTUM, LION; 0: 1e-7; CHOIR_ZERO: 0
+	double weight_decay; // ADAMW (0: 1e-2; CHOIR_ZERO: 0), LION, LAMB
+	// Multiplies all gradients by global_clip_norm / max(norm, global_clip_norm), where norm is
+	// that of all summed gradients together. 0: no clipping. Costs a second pass over the sums.
 	double global_clip_norm;
 	choir_nonfinite nonfinite;
-	// Gradients are those of the scaled loss. choir_optimizer_minimize scales the loss; otherwise
-	// call choir_optimizer_scale_loss. NULL: no scale.
+	// choir_optimizer_minimize scales the loss. Programs without it call
+	// choir_optimizer_scale_loss, and add gradients of the scaled loss. NULL: no scale.
 	const choir_loss_scale *loss_scale;
-	double rho; // RMSPROP: 0 means 0.9, CHOIR_ZERO 0
-	// A variable belongs to the first group that matches its name.
+	double rho; // RMSPROP; 0: 0.9; CHOIR_ZERO: 0
+	// A variable belongs to the first group that matches.
 	const choir_parameter_group *groups;
 	size_t n_groups;
-	double initial_accumulator; // ADAGRAD: 0 means 0.1, CHOIR_ZERO 0
-	// Above 0: the optimizer keeps an exponential moving average of each variable, "NAME/average"
-	// (Keras' use_ema). The first update sets average = w, later ones average = ema_momentum *
-	// average + (1 - ema_momentum) * w. choir_optimizer_swap_averages puts the averages in place.
-	// Below 1; not with lock-free workers (CHOIR_UNSUPPORTED).
+	double initial_accumulator; // ADAGRAD; 0: 0.1; CHOIR_ZERO: 0
+	// If above 0 (and below 1), the optimizer keeps an exponential moving average of each
+	// variable, "NAME/average" (Keras' use_ema), for choir_optimizer_swap_averages. The first
+	// update sets average = w, later ones average = ema_momentum * average + (1 - ema_momentum) *
+	// w. CHOIR_UNSUPPORTED: lock-free workers.
 	double ema_momentum;
 } choir_optimizer_options;
 
-// The learning rate is above 0. Betas and momentum are in [0, 1). CHOIR_INVALID: an option is set
-// that this kind of optimizer does not use. CHOIR_STATE: in a replica.
+// Makes an optimizer. The learning rate is above 0; betas and momentum are in [0, 1).
+// CHOIR_INVALID: an option is set that this kind does not use. CHOIR_STATE: in a replica.
 choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_optimizer_options *o);
 
-// In all replicas (replica.h). Runs the backward pass of tape from loss, a scalar of the replica's
-// frame. Adds the gradients of all trainable variables that were read since the tape began, each
-// gradient as soon as it is final. Then asks for the update. Afterwards earlier reads of these
-// variables are stale.
+// In all replicas (replica.h). Runs tape's backward pass from loss, a scalar of the replica's
+// frame. Adds the gradient of each trainable variable that was read since the tape began, as soon
+// as it is final. Then asks for the update, after which earlier reads of these variables are
+// stale.
 CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 		choir_optimizer *o, choir_tensor *loss, choir_tape *tape);
 
-// In all replicas, with the same variables in the same order. Adds the final gradient of v in this
-// replica. gradient is a tensor of the replica's frame with v's dtype and shape, or indexed slices
-// of such a tensor (tensor.h). Borrowed memory is copied. An update takes one gradient of v.
+// In all replicas, with the same variables in the same order. Adds v's final gradient in this
+// replica, once for each update: a tensor of the replica's frame with v's dtype and shape, or
+// indexed slices of such a tensor (tensor.h). Borrowed memory is copied.
 //
 // Indexed slices give the bits of dense gradients: momentum, moments and weight decay act on all
-// rows. If all of these are true, Choir makes no dense gradient, and SGD changes only the rows of
-// the slices:
-// - All replicas add slices, and all devices use host memory.
-// - The strategy is not a parameter server strategy with more than one worker.
-// - There is no global_clip_norm, loss scale or NONFINITE_SKIP.
-// - In a cluster of several workers, the slices are smaller than the dense gradient.
+// rows. Choir makes no dense gradient, and SGD changes only the rows of the slices, if:
+// - all replicas add slices, and all devices use host memory;
+// - the strategy is not a parameter server strategy with several workers;
+// - there is no global_clip_norm, loss scale or NONFINITE_SKIP;
+// - in a cluster of several workers, the slices are smaller than the dense gradient.
 choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 
-// For a backward pass by hand: gradient is packed host memory of the program, with v's dtype and
-// shape. The memory must not change until choir_strategy_run (outside of runs:
-// choir_optimizer_apply_gradients) returns. Call this as soon as a gradient is final: from the
-// second step on, gradients are summed during backward passes.
+// Like choir_optimizer_add_gradient, for a backward pass by hand. gradient is packed host memory
+// of the program, with v's dtype and shape, which must not change until choir_strategy_run
+// (outside of runs: choir_optimizer_apply_gradients) returns. Call this as soon as a gradient is
+// final: from the second step on, gradients are summed during backward passes.
 CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_optimizer *o,
 		choir_replica *r, choir_variable *v, const void *gradient, size_t bytes);
 
-// In all replicas, after the last gradient. Asks for the update. Without this call, a replica that
-// has added gradients fails with CHOIR_STATE.
+// In all replicas, after the last gradient. Asks for the update. CHOIR_STATE: a replica added
+// gradients, and returned without this call.
 CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 		choir_optimizer *o, choir_replica *r);
 
-// In all replicas. Returns loss times the scale. Waits for updates that this replica has asked
-// for.
+// In all replicas. Gives loss times the scale, after updates that this replica has asked for.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
 // The scale of the next update; 1 without loss scaling. Called outside of runs, or in a replica
 // after choir_optimizer_scale_loss.
 double choir_optimizer_loss_scale(const choir_optimizer *o);
 
-// The learning rate of the next update. NAN: o is NULL, or the schedule's function gives an
-// invalid rate. Threads: any; with a FUNCTION schedule, not during an update of o.
+// The learning rate of the next update. NAN: o is NULL; the schedule's function gives an invalid
+// rate. Threads: any; with a FUNCTION schedule, not during an update of o.
 double choir_optimizer_learning_rate(const choir_optimizer *o);
 
-// Sets the rate that the schedule multiplies, from the next update on. A checkpoint keeps the
-// rate. All workers make this call in cross-replica context, outside of runs. The schedule's kind
-// is not FUNCTION.
+// Sets the rate that the schedule, which is not FUNCTION, multiplies from the next update on. A
+// checkpoint keeps the rate. All workers make this call in cross-replica context, outside of runs.
 CHOIR_MUST_CHECK choir_status choir_optimizer_set_learning_rate(choir_optimizer *o, double rate);
 
 // Swaps the values of o's variables with their averages (ema_momentum), for an evaluation or a
 // weights file; the next call swaps them back. Until then, updates by o and saves of checkpoints
 // fail with CHOIR_STATE. Statistics of batch normalization are not averaged. All workers make this
-// call in cross-replica context, outside of runs. After a failure of a device the variables are
+// call in cross-replica context, outside of runs. After a device's failure the variables are
 // undefined.
 CHOIR_MUST_CHECK choir_status choir_optimizer_swap_averages(choir_optimizer *o);
 
 // Whether averages are in place.
 bool choir_optimizer_has_swapped(const choir_optimizer *o);
 
-// Updates n different variables at once, in cross-replica context. Per-replica gradients are
-// summed; plain and mirrored gradients are used as they are.
+// Updates n different variables at once, in cross-replica context. Sums per-replica gradients;
+// uses plain and mirrored gradients as they are.
 CHOIR_MUST_CHECK choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *x,
 		size_t n, choir_variable *const variables[], choir_value *const gradients[]);
 

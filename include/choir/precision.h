@@ -4,8 +4,8 @@
 // Variables, their gradients, optimizers, softmax, losses, sums and the statistics of norms stay
 // f32.
 //
-// A strategy has one precision for all of its replicas (choir_strategy_options). A layer
-// (choir_layer_set_precision) and a part of a step may have their own precision.
+// A strategy has one precision for all replicas (choir_strategy_options). A layer
+// (choir_layer_set_precision) and a part of a step may have their own.
 // Errors: as in tensor.h.
 #pragma once
 
@@ -15,35 +15,34 @@ CHOIR_C_BEGIN
 
 // The precision of operations.
 typedef enum {
-	CHOIR_PRECISION_DEFAULT, // a strategy: f32; a layer: the precision of the frame
+	CHOIR_PRECISION_DEFAULT, // for a strategy: f32; for a layer: the frame's
 	CHOIR_PRECISION_F32,
 	CHOIR_PRECISION_MIXED_BF16, // 8 significant bits, the range of f32
 	// 11 significant bits, magnitudes from 6e-8 to 65504. Gradients need a loss scale
 	// (optimizer.h).
 	CHOIR_PRECISION_MIXED_F16,
-	// Only for a strategy: mixed bf16 if it needs less than 0.9 of the time of f32 on this
-	// machine, else f32. A CPU without instructions for bf16 gets f32.
+	// Only for a strategy: mixed bf16 if it takes less than 0.9 of f32's time on this machine,
+	// else f32. A CPU without instructions for bf16 gets f32.
 	CHOIR_PRECISION_AUTO
 } choir_precision;
 
 // "f32", "mixed_bf16", "mixed_f16", "auto", "default", or "unknown".
 const char *choir_precision_name(choir_precision p);
 
-// Sets the precision of the next operations in f, and returns the previous one.
-// CHOIR_PRECISION_DEFAULT and AUTO change nothing. f NULL: returns CHOIR_PRECISION_F32.
+// Sets the precision of the next operations in f, and returns the previous one. DEFAULT and AUTO
+// change nothing. f NULL: F32.
 choir_precision choir_frame_set_precision(choir_frame *f, choir_precision p);
-// The precision of the next operations in f. f NULL: CHOIR_PRECISION_F32.
+// The precision of the next operations in f; F32 if f is NULL.
 choir_precision choir_frame_precision(const choir_frame *f);
 
 // How an operation treats operands of f32 and of 16 bits.
 typedef enum {
-	// Runs in 16 bits: f32 operands are rounded. A variable stays f32; after each update it is
-	// rounded once into a 16-bit copy.
+	// Runs in 16 bits, and rounds f32 operands. A variable stays f32, and has a 16-bit copy that
+	// is rounded once after each update.
 	CHOIR_PRECISION_ALLOW,
-	CHOIR_PRECISION_KEEP, // runs in f32: operands of 16 bits are widened
-	// Runs in f32 if an operand is f32, or if one is f16 and another bf16. Otherwise runs in 16
-	// bits. This rule ignores variables and plain numbers. They are rounded if another operand has
-	// 16 bits.
+	CHOIR_PRECISION_KEEP, // runs in f32, and widens operands of 16 bits
+	// Runs in f32 if an operand is f32, or if one is f16 and another bf16; else in 16 bits.
+	// Variables and plain numbers do not count, and are rounded if another operand has 16 bits.
 	CHOIR_PRECISION_PROMOTE
 } choir_precision_rule;
 
@@ -55,20 +54,20 @@ typedef struct {
 	bool wide_result; // the result is f32, even if the operands have 16 bits
 } choir_precision_row;
 
-// The rules, sorted by the operation's name. *count is their number; count may be NULL. An
-// operation without a rule, such as a custom operation, runs in f32.
+// The rules, sorted by operation; count may be NULL, else *count is their number. An operation
+// without a rule, such as a custom operation, runs in f32.
 const choir_precision_row *choir_precision_rules(size_t *count);
 
 // Whether the rule of operation is ALLOW or PROMOTE, and d has a kernel for the 16-bit dtype of p.
 // d NULL: cpu:0.
 bool choir_precision_is_narrow(choir_precision p, const char *operation, choir_device *d);
 
-// Whether Choir uses instructions of this processor that multiply the 16-bit numbers of p. Without
+// Whether Choir uses this processor's instructions that multiply the 16-bit numbers of p. Without
 // them, a mixed precision takes longer than f32 on a CPU.
 bool choir_precision_is_native(choir_precision p);
 
-// Sets *cost to the time of some layers in precision p on device d (NULL: cpu:0), divided by their
-// time in f32. Takes about 50 ms. CHOIR_INVALID: p is DEFAULT, AUTO or unknown.
+// Measures some layers in precision p on device d (NULL: cpu:0), for about 50 ms, and sets *cost
+// to their time divided by that in f32. CHOIR_INVALID: p is DEFAULT or AUTO.
 CHOIR_MUST_CHECK choir_status choir_precision_measure(
 		choir_precision p, choir_device *d, double *cost);
 

@@ -1,57 +1,56 @@
 // Scopes. From enter to exit, a scope decides in which strategy, and how, this thread makes
-// variables and objects with variables (layers, optimizers, metrics). Scopes nest. After a failed
-// enter the thread is not in the scope. CHOIR_STATE: outside of all scopes, replicas, merge calls
-// and updates, only choir_scope_enter works (choir_scope_sync_on_read changes nothing).
-// Threads: the thread that entered a scope exits it.
+// variables and objects that have variables (layers, optimizers, metrics). Scopes nest. After a
+// failed enter the thread is not in the scope. Outside of all scopes, replicas, merge calls and
+// updates, choir_scope_sync_on_read does nothing, and calls other than choir_scope_enter fail with
+// CHOIR_STATE.
+// Threads: the thread that enters a scope exits it.
 #pragma once
 
 #include "variable.h"
 
 CHOIR_C_BEGIN
 
-// Memory for one scope. It need not be initialized, and must not move before the exit.
+// Memory for one scope, which need not be initialized. It must not move before the exit.
 typedef struct {
 	void *hidden[4];
 } choir_scope;
 
-// Enters a scope of s. CHOIR_STATE: the thread is in a replica or an update, is in a scope or
-// merge call of another strategy, or has set another strategy.
+// Enters a scope of s. CHOIR_STATE: the thread is in a replica, in an update, or in a scope or
+// merge call of another strategy; it has set another strategy.
 CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
 
-// New variables are colocated with a variable v of the current strategy
-// (choir_variable_as_value(v)), and an update function of v may also write them. For non-slot
-// variables (update.h), pass the destination of choir_cross_non_slot_devices. CHOIR_INVALID: the
-// argument is another value, or belongs to another strategy.
+// Colocates new variables with a variable v of the current strategy (choir_variable_as_value(v)),
+// so an update function of v may also write them. For non-slot variables (update.h), pass the
+// destination of choir_cross_non_slot_devices.
 CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
 
-// New variables are ON_READ, have this aggregation and are not trainable, whatever their options
-// say.
+// Makes new variables ON_READ with this aggregation and not trainable, whatever their options say.
 CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
 		choir_scope *scope, choir_aggregation aggregation);
 
-// New variables that begin at random (kernels, embeddings) use this initializer. scale is that of
+// Gives this initializer to new variables that begin at random (kernels, embeddings). scale: as in
 // choir_variable_options.
 CHOIR_MUST_CHECK choir_status choir_scope_initializer(
 		choir_scope *scope, choir_initializer initializer, double scale);
 
-// Variables that begin at random get a regularizer (Keras' kernel_regularizer L1L2): the penalty
-// l1 sum(|w|) + l2 sum(w^2), with l1 and l2 of at least 0. choir_layer_regularization_loss
+// Gives new variables that begin at random a regularizer (Keras' kernel_regularizer L1L2): the
+// penalty l1 sum(|w|) + l2 sum(w^2), with l1 and l2 of at least 0. choir_layer_regularization_loss
 // (layer.h) computes a layer's penalties.
 CHOIR_MUST_CHECK choir_status choir_scope_regularizer(choir_scope *scope, double l1, double l2);
 
-// In a replica, a read of an ON_READ variable gives the aggregate of all components, and is a sync
-// point of all replicas (docs/rules.md, section 4). With a parameter server, it is the aggregate
-// and the sync point of one worker's replicas. choir_variable_component ignores this scope.
+// In a replica, reads of an ON_READ variable give the aggregate of all components, and are sync
+// points (docs/rules.md, section 4). With a parameter server, the components are those of one
+// worker's replicas. choir_variable_component ignores this scope.
 CHOIR_MUST_CHECK choir_status choir_scope_sync_on_read(choir_scope *scope);
 
-// Exits a scope. CHOIR_STATE: scope is not entered; a later scope is still open, and scope stays
-// entered. If a replica, merge or update function returns with open scopes, they are closed, and
+// Exits a scope. CHOIR_STATE: scope is not entered; a later scope is still open (scope stays
+// entered). If a replica, merge or update function returns with open scopes, they are closed, and
 // the function fails with CHOIR_STATE.
 choir_status choir_scope_exit(choir_scope *scope);
 
-// CHOIR_SCOPE (s) { ... } runs the block in s's scope. The block's end, return, goto, break and
-// continue exit the scope. break and continue leave the block, not a loop around it. If the scope
-// cannot be entered, the block is skipped (choir_error).
+// CHOIR_SCOPE (s) { ... } runs the block in s's scope, or skips it if it cannot enter the scope
+// (choir_error). The block's end, return, goto, break and continue exit the scope. break and
+// continue leave the block, not a loop around it.
 #define CHOIR_SCOPE(strategy) CHOIR_SCOPE_(strategy, __LINE__)
 #define CHOIR_SCOPE_(strategy, line) CHOIR_SCOPE_AT_(strategy, line)
 #define CHOIR_SCOPE_AT_(strategy, line) \

@@ -1,11 +1,11 @@
-// A server of devices: it offers devices of this machine to a program in another process or on
-// another machine. The program names them as "remote:HOST:PORT/cpu:0", for example in
-// choir_strategy_options.devices. The command `choir serve` is such a server.
+// A server offers devices of this machine to a program in another process or on another machine.
+// The program names them "remote:HOST:PORT/cpu:0", for example in choir_strategy_options.devices.
+// The command `choir serve` is such a server.
 //
-// A server works for one program at a time. It refuses a program with another key. It refuses
+// A server works for one program at a time. It refuses a program with another key. It also refuses
 // another version, compiler, instruction set or kernel library, because results would have other
-// bits. A program with the key may use all memory that the server offers, but can run only kernels
-// of this library. When a program ends or is lost, the server frees the program's memory.
+// bits. A program with the key may use all memory that the server offers, but can run only this
+// library's kernels. When the program ends or is lost, the server frees its memory.
 #pragma once
 
 #include "device.h"
@@ -17,29 +17,27 @@ typedef struct choir_server choir_server;
 // The options of a server.
 typedef struct {
 	size_t size;
-	// The address at which the server listens: "127.0.0.1:7000", "host:7000" or "unix:PATH". With
-	// port 0 the system chooses a port.
+	// Where the server listens: "127.0.0.1:7000", "host:7000" or "unix:PATH". Port 0: the system
+	// chooses a port.
 	const char *address;
-	// Names of devices, separated by commas, at most 16. NULL: all GPUs; without GPUs, one CPU
-	// device for each core.
+	// At most 16 names of devices, separated by commas. NULL: all GPUs, else one CPU device for
+	// each core.
 	const char *devices;
-	// A file with the job's key (`choir key`). Only its owner may have read permission. TCP needs
-	// a key. NULL: the environment variable CHOIR_KEY_FILE, if set.
+	// A file with the job's key (`choir key`), which only its owner may read. TCP needs a key.
+	// NULL: the environment variable CHOIR_KEY_FILE, if set.
 	const char *key_file;
 	int cores; // threads for each stream of a device; 0: 1
-	// bytes of each device for the program; 0: all; CPU devices share the host's memory
+	// Bytes of each device for the program; 0: all. CPU devices share the host's memory.
 	uint64_t memory;
 } choir_server_options;
 
-// Listens. The caller frees the server. CHOIR_STATE: the address is in use. CHOIR_INVALID: no
-// address, or one of another form; a TCP address without a key; more than 16 devices.
-// CHOIR_NOT_FOUND: an unknown device, host or key file. CHOIR_UNSUPPORTED: TCP in a build without
-// OpenSSL.
+// Makes a server that listens. CHOIR_STATE: the address is in use. CHOIR_INVALID also: a TCP
+// address without a key. CHOIR_UNSUPPORTED: TCP in a build without OpenSSL.
 choir_server *choir_server_new(const choir_server_options *o);
-// The address at which the server listens, with the port.
+// The address at which the server listens, with its port.
 const char *choir_server_address(const choir_server *s);
-// Serves programs until choir_server_stop. Then tells the present program, and frees the program's
-// memory.
+// Serves programs until choir_server_stop. Then tells the present program that it stops, and frees
+// the program's memory.
 CHOIR_MUST_CHECK choir_status choir_server_run(choir_server *s);
 // Makes choir_server_run return. Threads: any; a signal handler may call it.
 void choir_server_stop(choir_server *s);

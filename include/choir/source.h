@@ -1,10 +1,9 @@
-// Sources are the first stages of datasets; dataset.h has the rules for errors and threads.
-// CHOIR_NOT_FOUND: a missing file, column or array. CHOIR_CORRUPT: a file that violates its
-// format.
+// Sources are the first stages of datasets. dataset.h has the rules for errors and threads.
+// CHOIR_CORRUPT: a file violates its format.
 //
 // path names a file. In a source with the option .files, path may also be a glob pattern
-// ("part-*.csv"). If path is NULL, the source reads the files of the list .files, which may be
-// freed after the call.
+// ("part-*.csv"). If path is NULL, the source reads the files of the list .files. .files and
+// .schema may be freed after the call.
 #pragma once
 
 #include "dataset.h"
@@ -23,59 +22,58 @@ typedef enum {
 // Lists of files
 
 typedef struct choir_files choir_files;
-// Each pattern is a file's name or a glob pattern (*, ?, [abc]). A glob pattern must match a file;
-// its files are sorted by the bytes of their names.
+// Makes a list of files from file names and glob patterns (*, ?, [abc]). A glob pattern must match
+// at least one file; its files are sorted by the bytes of their names.
 choir_files *choir_files_new(size_t n, const char *const patterns[]);
 size_t choir_files_count(const choir_files *f);
 const char *choir_files_path(const choir_files *f, size_t i);
 void choir_files_free(choir_files *f);
 // Makes the source of one file, or a chain from it.
 typedef choir_dataset *choir_file_fn(const char *path, void *user);
-// Reads all files in order. fn is called here for the first file, and on the reading thread when a
-// file ends. Takes ownership of files, also after a failure. All files have the same columns.
+// Reads all files in order, with datasets that fn makes. This call calls fn for the first file,
+// the reading thread for further files. Takes ownership of files, also after a failure. All files
+// have the same columns.
 choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, void *user);
 
 // Arrays
 //
-// Axis 0 counts the examples: [60000, 28, 28] gives a column of shape [28, 28]. IDX and npy files
-// may be compressed by gzip. The types in npy, npz and HDF5 files are f4, f8, f2, i4, i8 and u1 in
-// either byte order, and b1 or h5py's bool. i1, i2 and u2 become i32, and u4 becomes i64.
-// CHOIR_UNSUPPORTED: another type. Files are streams; small compressed files are unpacked in
-// memory.
+// Axis 0 of an array counts the examples: [60000, 28, 28] gives a column of shape [28, 28]. IDX
+// and npy files may be compressed by gzip. npy, npz and HDF5 files may have the types f4, f8, f2,
+// i4, i8 and u1 in either byte order, b1, and h5py's bool. i1, i2 and u2 become i32, and u4
+// becomes i64. CHOIR_UNSUPPORTED: another type. Files are streams, but small compressed files are
+// unpacked in memory.
 
 // Reads an IDX file (the format of MNIST): u8, i32, f32 or f64.
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column);
-// Reads an npy file (versions 1.0 to 3.0). A file in Fortran order is read into memory.
+// Reads an npy file (versions 1.0 to 3.0); in Fortran order, the whole file is read into memory.
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column);
-// Reads arrays of an npz file (stored or deflated) as columns: the n names in this order, or all
-// if n is 0. The arrays have one length. CHOIR_UNSUPPORTED: encryption; other compression methods;
-// a build without zlib.
+// Reads n arrays of an npz file (stored or deflated) as columns, in the order of names; n 0: all
+// arrays. The arrays have one length. CHOIR_UNSUPPORTED: encryption; another compression; a build
+// without zlib.
 choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *const names[]);
-// Reads datasets of an HDF5 file as columns: contiguous or chunked, with every filter of the HDF5
-// library. The n names are paths in the file ("x", "train/images"). n 0: all datasets of the root
-// group, sorted by name. Missing chunks have the fill value, or 0.
+// Reads n datasets of an HDF5 file, of one length, as columns. They are contiguous or chunked,
+// with any filter of the HDF5 library. names are paths in the file ("x", "train/images"). n 0: all
+// datasets of the root group, sorted by name. A missing chunk has the fill value, or 0.
 //
-// The HDF5 library follows links to other files: read a file that may be malicious in a separate
-// process. The program may call the HDF5 library at the same time only if this library is built
-// thread-safe.
+// The HDF5 library follows links to other files, so read untrusted files in a separate process.
+// The program may call the HDF5 library at the same time only if the library is built thread-safe.
 //
-// Datasets have one length. CHOIR_UNSUPPORTED: a build (choir_has_feature("hdf5")) or a machine
-// without HDF5. CHOIR_CORRUPT also: missing data in a contiguous dataset; missing chunks in a
-// dataset that can grow, or that is compressed and has other chunks.
+// CHOIR_UNSUPPORTED: a build or machine without HDF5. CHOIR_CORRUPT also: data are missing in a
+// contiguous dataset; chunks are missing in a dataset that can grow, or in a compressed dataset
+// that has other chunks.
 choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *const names[]);
-// The arrays in a file (npz, npy, or the root group of HDF5), also of other types. Errors are
-// those of the constructors above. Threads: any, one at a time.
+// Lists the arrays in a file (npz, npy, or the root group of HDF5), also of other types, in the
+// order of the file. Fails as the constructors above. Threads: any, one at a time.
 typedef struct choir_array_list choir_array_list;
 typedef struct {
 	const char *name; // "" in an npy file
 	const char *type; // the file's name for it: "<f4", "|S5", "text", "group"
-	int known; // the choir_dtype of its column; CHOIR_NONE: none
+	int known; // the choir_dtype of its column; CHOIR_NONE: it cannot be a column
 	choir_shape shape; // with axis 0
-	int64_t held; // bytes that a dataset of the array keeps in memory; 0: a stream
+	int64_t held; // bytes that a dataset of it keeps in memory; 0: a stream
 } choir_array_entry;
 choir_array_list *choir_array_list_new(const char *path);
 void choir_array_list_free(choir_array_list *l);
-// The arrays, in the order of the file.
 size_t choir_array_list_entries(const choir_array_list *l);
 const choir_array_entry *choir_array_list_entry(const choir_array_list *l, size_t i);
 // Writes an npy file (version 1.0) of packed data, whole or not at all. CHOIR_UNSUPPORTED: bf16.
@@ -85,41 +83,42 @@ CHOIR_MUST_CHECK choir_status choir_npy_write(
 
 // CSV
 
-// The kind of a column's fields.
+// What the fields of a column hold, and how they become numbers.
 typedef enum {
 	CHOIR_CSV_INFER = 0, // i64 for whole numbers, f64 for other numbers, categories for text
 	CHOIR_CSV_NUMBER,
-	CHOIR_CSV_CATEGORY, // i32, the text's number (choir_dataset_category)
+	CHOIR_CSV_CATEGORY, // i32: the text's number (choir_dataset_category)
 	// f32 [number of texts]: 1 at the text's number, else 0.
 	CHOIR_CSV_ONE_HOT,
-	// Days since 1970-01-01 UTC, with fractions. Dates are as in ISO 8601 or 2026/11/24, and may
-	// have a time. A time without a zone is UTC.
+	// Days since 1970-01-01 UTC, with fractions. A date is written as in ISO 8601 or as
+	// 2026/11/24, and may have a time. A time without a zone is UTC.
 	CHOIR_CSV_DATE
 } choir_csv_kind;
 // A column of a CSV file.
 typedef struct choir_csv_column {
-	const char *name; // in the header, or "0", "1", ...
-	// The dataset's column; NULL: name. Columns of one dtype and output are gathered to one column
-	// of shape [their number], in the list's order. Then inferred numbers become f32, and
-	// categories have no texts.
+	const char *name; // in the header; without a header "0", "1", ...
+	// The dataset's column; NULL: name. Columns with the same output and dtype become one column,
+	// [their number], in the list's order. Then inferred numbers become f32, and categories have
+	// no texts.
 	const char *output;
 	choir_csv_kind kind;
-	// For CHOIR_CSV_NUMBER f32, f64, i32, i64, u8 or bool (0 or 1); for CHOIR_CSV_DATE f32 or f64.
+	// For NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1). For DATE: f32 or f64.
 	choir_dtype dtype;
-	// The texts of categories and one-hot numbers, in the order of their numbers; another text is
+	// The texts of a CATEGORY or ONE_HOT column, in the order of their numbers. Another text makes
 	// a bad record. categories 0: the texts in the files, sorted by their bytes.
 	size_t categories;
 	const char *const *category;
-	// Adds an f32 number: 1 in a row without a value here, else 0. For CHOIR_MISSING_NAN.
+	// Adds a number to this f32 or one-hot column: 1 in a row without a value here, else 0. For
+	// CHOIR_MISSING_NAN.
 	bool indicator;
-	bool drop_missing; // rows without a value here are dropped
+	bool drop_missing; // drop rows without a value here
 } choir_csv_column;
-// A row without a value in a chosen column.
+// What happens to a row without a value in a chosen column.
 typedef enum {
 	CHOIR_MISSING_ERROR = 0, // CHOIR_CORRUPT
 	CHOIR_MISSING_DROP, // counted by choir_dataset_dropped
-	// NaN in f32 and f64 columns (choir_dataset_fill_nan), zeros in one-hot columns; elsewhere as
-	// ERROR.
+	// NaN in f32 and f64 columns (choir_dataset_fill_nan), zeros in one-hot columns, ERROR in
+	// other columns.
 	CHOIR_MISSING_NAN
 } choir_missing;
 typedef enum {
@@ -135,66 +134,65 @@ typedef struct choir_csv_options {
 	// The chosen columns; 0: all, unless other_columns is set.
 	size_t columns;
 	const choir_csv_column *column;
-	// An f32 column that gathers all numbers that the list does not name. NULL: none.
+	// An f32 column of all columns of numbers that the list does not name. NULL: none.
 	const char *other_columns;
-	// other_columns also gathers, as one-hot, text columns with at most this number of different
+	// other_columns also gets, as one-hot, text columns with at most this number of different
 	// texts, if a text occurs at least twice on average. 0: no text columns; SIZE_MAX: all.
 	size_t other_categories;
-	bool other_dates; // other_columns also gathers columns of dates
-	// Columns in other_columns have an indicator if a row that was read to infer them lacks a
+	bool other_dates; // other_columns also gets columns of dates
+	// A column in other_columns gets an indicator if a row read to infer the columns lacks its
 	// value.
 	bool indicators;
 	choir_missing missing;
-	// Texts for "no value", besides the empty text. 0: NA, N/A, NaN, nan, null and NULL.
+	// Texts that mean "no value", as the empty text does. 0: NA, N/A, NaN, nan, null and NULL.
 	size_t missing_texts;
 	const char *const *missing_text;
 	choir_bad_record bad_record;
-	// The number of rows that are read to infer the columns; 0: all. Later rows that do not fit
-	// are bad records.
+	// The number of rows to read to infer the columns; 0: all. Later rows that do not fit are bad
+	// records.
 	int64_t infer_rows;
-	// A CSV dataset of files with the same header, which may be freed after the call. Its columns
-	// and texts are used. If it is NULL, or lacks texts of a chosen column, the files are read to
-	// infer all.
+	// A CSV dataset of files with the same header, whose columns and texts are used. If it is NULL
+	// or lacks texts of a chosen column, this call reads the files to infer them.
 	const choir_dataset *schema;
-	// An additional i64 column: each row's number, from 0, over all rows of all files.
+	// An additional i64 column with each row's number, from 0, over all rows of all files.
 	const char *row_number;
 } choir_csv_options;
 // Reads the rows of CSV files (RFC 4180) with the same columns, plain or compressed by gzip.
 //
 // Lines end with LF or CR LF. Choir ignores empty lines, a byte order mark, spaces around a field
 // or its quotes, a first column without a name in the header, and a separator at the end of the
-// header or of all rows. Numbers are decimal with a point, inf or nan, and are rounded correctly.
-// Numbers beyond the dtype become inf.
+// header or of all rows. A number is decimal with a point, or inf or nan. It is rounded correctly,
+// and becomes inf if it is beyond the dtype.
 //
-// To infer columns or texts, this call reads the files, twice if a column of categories begins
+// To infer columns or texts, this call reads the files; twice if a column of categories begins
 // with numbers.
 //
-// CHOIR_CORRUPT also: text that is not UTF-8; a row of more than 64 MiB. Limits: 32 columns that
-// are not gathered; 1,048,576 categories.
+// CHOIR_CORRUPT also: text that is not UTF-8; a row of more than 64 MiB. Limits: 32 columns of the
+// dataset; 1,048,576 categories.
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o);
 
 // A column of the files, chosen or not.
 typedef struct {
 	const char *name;
 	const char *output; // the dataset's column; NULL: it is left out
-	// "nothing", "whole numbers", "numbers", "dates", "text"; "": not inferred
+	// "nothing", "whole numbers", "numbers", "dates" or "text"; "": not inferred
 	const char *holds;
 	int64_t missing; // rows without a value, among those read to infer columns
 	choir_csv_kind kind; // how it is read; not CHOIR_CSV_INFER
-	size_t categories; // of chosen categories or one-hot numbers; else 0
+	size_t categories; // of a chosen CATEGORY or ONE_HOT column, else 0
 	bool indicator;
 } choir_csv_inferred;
-// The i-th column of the files. False: no such column, or d is not a CSV dataset.
+// Writes the i-th column of the files to *found. False: no such column, or d is not a CSV dataset.
 bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found);
 // The k-th text of this column, or NULL.
 const char *choir_csv_dataset_category(const choir_dataset *d, size_t i, size_t k);
 
-// The number of texts of a column of categories, else 0, and its i-th text, else NULL. d may be a
-// later stage.
+// The number of texts of a column of categories (0: another column), and its i-th text or NULL. d
+// may be a later stage.
 size_t choir_dataset_categories(const choir_dataset *d, const char *column);
 const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i);
-// The number of rows that d's sources left out in this pass: rows without a value, and bad
-// records. After repeat, in all of its passes so far. Threads: any.
+// The rows without a value, and the bad records, that d's sources left out in this pass (after
+// repeat: in all passes). Threads: any.
 int64_t choir_dataset_dropped(const choir_dataset *d);
 int64_t choir_dataset_skipped(const choir_dataset *d);
 
@@ -204,15 +202,15 @@ int64_t choir_dataset_skipped(const choir_dataset *d);
 typedef struct {
 	const char *name; // several columns may use the same feature
 	const char *as; // the dataset's column; NULL: name
-	// A float feature gives f32; an int64 feature gives i64, i32, u8 or bool, if each value fits;
-	// a bytes feature with values of one length gives any dtype, little-endian.
+	// A float feature gives f32. An int64 feature gives i64, i32, u8 or bool, if each value fits.
+	// A bytes feature whose values have one length gives any dtype, little-endian.
 	choir_dtype dtype;
-	// The shape of one example. Rank CHOIR_NONE: the first example gives the shape and the dtype
-	// (f32, i64, or u8 for bytes): a scalar for one number, [n] for n numbers or bytes, [m, n] for
+	// The shape of one example. Rank CHOIR_NONE: the first example gives the dtype (f32, i64, or
+	// u8 for bytes) and the shape: a scalar for one number, [n] for n numbers or bytes, [m, n] for
 	// m values of n bytes.
 	choir_shape shape;
-	bool pad; // too few values are filled up with zeros
-	// The packed values of an example without the feature; copied. NULL: such an example fails
+	bool pad; // add zeros to an example with too few values
+	// The packed values for an example without the feature; copied. NULL: such an example fails
 	// with CHOIR_NOT_FOUND.
 	const void *missing;
 } choir_feature;
@@ -221,12 +219,12 @@ typedef struct {
 typedef struct {
 	size_t size;
 	const choir_files *files;
-	// AUTO looks at the file's first bytes.
+	// AUTO: as the file's first bytes say.
 	choir_compression compression;
-	// With SKIP, a wrong length makes the rest of the file one bad record.
+	// With SKIP, the rest of a file after a wrong length is one bad record.
 	choir_bad_record wrong;
-	// Each record is the bytes of one column, which features may describe. n 0: the column
-	// "record", u8, of the first record's length.
+	// A record is the bytes of one column, features[0]. n 0: the column "record", u8, of the first
+	// record's length.
 	bool raw;
 	// n 0: all features of the first example, sorted by name.
 	size_t n;
@@ -237,20 +235,21 @@ typedef struct {
 // kind or size differs from its column.
 choir_dataset *choir_tfrecord_dataset_new(const char *path, const choir_tfrecord_options *o);
 
-// Writes a TFRecord file, which replaces an older one at choir_tfrecord_writer_finish.
+// Writes a TFRecord file.
 typedef struct choir_tfrecord_writer choir_tfrecord_writer;
-// AUTO: gzip if path ends in ".gz", else plain.
+// Compression AUTO: gzip if path ends in ".gz", else none.
 choir_tfrecord_writer *choir_tfrecord_writer_new(const char *path, choir_compression compression);
-// Adds a record of plain bytes. After a failure to write, every later call returns this failure,
-// and no file appears.
+// Adds a record. After a failure to write, every later call returns this failure, and no file
+// appears.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write(
 		choir_tfrecord_writer *w, const void *data, size_t bytes);
-// Adds a tf.train.Example of columns[i].data. f32 becomes a float feature; i64, i32, bool and
-// scalar u8 an int64 feature; u8 with axes a bytes feature of one value. Others are
-// CHOIR_UNSUPPORTED.
+// Adds a tf.train.Example of columns[i].data. f32 becomes a float feature. i64, i32, bool and
+// scalar u8 become an int64 feature. u8 with axes becomes a bytes feature of one value.
+// CHOIR_UNSUPPORTED: another dtype.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write_example(
 		choir_tfrecord_writer *w, size_t n, const choir_column columns[]);
-// The file appears after all data are on the disk. Later records are CHOIR_STATE.
+// Ends the file, which appears, or replaces an older file, after all data are on the disk. A later
+// record is CHOIR_STATE.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_finish(choir_tfrecord_writer *w);
 void choir_tfrecord_writer_free(choir_tfrecord_writer *w);
 
@@ -258,13 +257,13 @@ void choir_tfrecord_writer_free(choir_tfrecord_writer *w);
 
 // A field of a record.
 typedef struct {
-	const char *name; // of the column; NULL: the bytes are skipped
+	const char *name; // of the column; NULL: skip the bytes
 	choir_dtype dtype;
 	choir_shape shape; // of one example
 	bool big_endian;
-	// In the file, the last axis of shape comes first: [3, 32, 32] becomes [32, 32, 3].
+	// In the file the last axis of shape is the first: [3, 32, 32] becomes [32, 32, 3].
 	bool channels_first;
-	// u8, i32 and i64: a value outside of 0 to limit - 1 is CHOIR_CORRUPT. 0: no limit.
+	// For u8, i32 and i64: values are 0 to limit - 1 (else CHOIR_CORRUPT). 0: no limit.
 	int64_t limit;
 } choir_field;
 
@@ -272,16 +271,16 @@ typedef struct {
 typedef struct {
 	size_t size;
 	const choir_files *files;
-	choir_compression compression; // AUTO: gzip if a name ends in ".gz", else plain
+	choir_compression compression; // AUTO: gzip if a name ends in ".gz", else none
 	int64_t header; // bytes to skip in each file
 } choir_fixed_options;
 
-// Reads records of n fields, one after another. Without compression the number of examples is
-// known at once.
+// Reads records of n fields. If the files are not compressed, the number of examples is known at
+// once.
 choir_dataset *choir_fixed_length_record_dataset_new(
 		const char *path, size_t n, const choir_field fields[], const choir_fixed_options *o);
-// Reads CIFAR-10's data_batch_*.bin, or test_batch.bin, in directory. Columns: "label", u8, 0 to
-// 9, and "image", u8 [32, 32, 3], RGB.
+// Reads CIFAR-10 from a directory: data_batch_*.bin, or test_batch.bin if test is true. Columns:
+// "label", u8, 0 to 9, and "image", u8 [32, 32, 3], RGB.
 choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test);
 
 // Images
@@ -291,31 +290,27 @@ typedef struct {
 	size_t size;
 	int64_t height, width; // pixels of an example, at most 16384; 0: 224
 	int channels; // 3: red, green, blue; 1: grey; 0: 3
-	// SKIP: the constructor decodes all files, and leaves out and logs those that cannot be
-	// decoded.
+	// SKIP: the call decodes all files, and logs and leaves out those that it cannot decode.
 	choir_bad_record bad_record;
-	// The classes, in the order of their numbers. CHOIR_INVALID: another directory. classes 0:
-	// each directory is a class, sorted by the bytes of their names.
+	// The classes, in the order of their numbers. CHOIR_INVALID: a directory of another name.
+	// classes 0: each directory is a class, sorted by the bytes of their names.
 	size_t classes;
 	const char *const *class_name;
-	// A dataset of the same directory, which may be freed after the call. Its files and classes
-	// are used.
+	// A dataset of the same directory, whose files and classes are used.
 	const choir_dataset *schema;
 } choir_image_directory_options;
-// Reads the PNG and JPEG images of a directory with one directory for each class. Columns are
+// Reads the PNG and JPEG images of a directory with one directory for each class. Columns:
 // "image", u8 [height, width, channels], and "label", i32, the class's number
 // (choir_dataset_category gives its name). Without directories, "image" is the only column.
 // Examples are ordered by class, then by the bytes of their file names. Only names that end in
-// .png, .jpg or .jpeg and do not begin with a dot count. Links are followed.
+// .png, .jpg or .jpeg, and begin with no dot, are read. Links are followed.
 //
-// An image is scaled to the smallest size that covers height x width pixels, and then cropped to
-// the centre. Scaling is bilinear, with Pillow's antialiasing filter and arithmetic. Transparency
-// and EXIF orientation are ignored. CMYK becomes RGB.
+// An image is scaled to the smallest size that covers height x width pixels, and then cropped
+// around its centre. Scaling is bilinear, with Pillow's antialiasing filter and arithmetic.
+// Transparency and EXIF orientation are ignored. CMYK becomes RGB. Reading an example decodes its
+// file, so a shuffle needs no buffer.
 //
-// Reading an example decodes its file, so a shuffle needs no buffer.
-//
-// Each class has at least one image. CHOIR_CORRUPT: an image that cannot be decoded.
-// CHOIR_UNSUPPORTED: a build without libpng or libjpeg (choir_has_feature("png"), "jpeg"); more
+// Each class has at least one image. CHOIR_UNSUPPORTED: a build without libpng or libjpeg; more
 // than 134,217,728 pixels; a file of more than 256 MiB.
 choir_dataset *choir_image_directory_dataset_new(
 		const char *directory, const choir_image_directory_options *o);
@@ -326,41 +321,41 @@ const char *choir_image_directory_dataset_path(const choir_dataset *d, int64_t i
 //
 // These sources also read files compressed by gzip.
 
-// Each byte is an example, u8.
+// Reads bytes; each is an example, u8.
 choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column);
-// Reads windows of text: "input", u8 [context], has bytes i to i + context - 1, and "target" has
-// bytes i + 1 to i + context. i is 0, stride, 2 stride, ... as long as the text has these bytes; a
-// stride of 0 means context. A shuffle needs no buffer. A compressed file is unpacked into memory
-// here. CHOIR_UNSUPPORTED: the text has more than 1 GiB, or more than 64 MiB and 32 times the
-// file's size.
+// Reads windows of text. Columns: "input", u8 [context], bytes i to i + context - 1, and "target",
+// bytes i + 1 to i + context. i is 0, stride, 2 stride, ... as long as the text has these bytes.
+// stride 0: context. A shuffle needs no buffer. This call unpacks a compressed file into memory.
+// CHOIR_UNSUPPORTED: the text has more than 1 GiB, or more than 64 MiB and 32 times the file's
+// size.
 choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context, int64_t stride);
-// Reads lines, as u8 [CHOIR_UNKNOWN] without their ends (LF or CR LF). A line that is not UTF-8 is
-// a bad record.
+// Reads lines, u8 [CHOIR_UNKNOWN], without their ends (LF or CR LF). A line that is not UTF-8 is a
+// bad record.
 choir_dataset *choir_text_lines_dataset_new(
 		const char *path, const char *column, choir_bad_record wrong);
 
 // Memory, functions and synthetic data
 
-// The i64 numbers start, start + step, ... before stop. step is not 0.
+// Gives the i64 numbers start, start + step, ... before stop. step is not 0.
 choir_dataset *choir_range_dataset_new(
 		const char *column, int64_t start, int64_t stop, int64_t step);
-// Repeats the example in columns[i].data, which is copied. CHOIR_FOREVER: without end.
+// Repeats the example in columns[i].data, which is copied. examples CHOIR_FOREVER: without end.
 choir_dataset *choir_constant_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[]);
-// Examples in memory: columns[i].data has column i of all examples. n is 1 to 32. If copy is
-// false, the data are borrowed, and must not change until the dataset is freed.
+// Gives examples from memory: columns[i].data has column i of all examples. n is 1 to 32. If copy
+// is false, the caller still owns the data, and must not change them until the dataset is freed.
 choir_dataset *choir_memory_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[], bool copy);
-// Writes one example: column i to out[i]. position counts from 0 in each pass. CHOIR_END: no more
-// examples. Runs on the reading thread, which is Choir's if choir_dataset_prefetch follows.
+// Writes one example: column i to out[i]. position counts from 0 in each pass. Returns CHOIR_END
+// after the last example. Called on the reading thread, which is Choir's if choir_dataset_prefetch
+// follows.
 typedef choir_status choir_example_fn(int64_t position, void *const out[], void *user);
 choir_dataset *choir_generator_dataset_new(
 		size_t n, const choir_column columns[], choir_example_fn *fn, void *user);
 // Tells the generator that its next call is for this position of this pass: when a pass begins
-// again (position 0), and when a position is restored. Fails as choir_example_fn, but CHOIR_END
-// becomes CHOIR_INVALID.
+// again (position 0), or a position is restored. CHOIR_END becomes CHOIR_INVALID.
 typedef choir_status choir_seek_fn(int64_t pass, int64_t position, void *user);
-// A restore does not repeat earlier examples of this generator.
+// Like choir_generator_dataset_new, but a restore calls seek and does not repeat earlier examples.
 choir_dataset *choir_seekable_generator_dataset_new(size_t n, const choir_column columns[],
 		choir_example_fn *fn, choir_seek_fn *seek, void *user);
 
@@ -368,29 +363,30 @@ choir_dataset *choir_seekable_generator_dataset_new(size_t n, const choir_column
 typedef struct choir_queue choir_queue;
 typedef struct {
 	size_t size;
-	int64_t capacity; // examples that can wait to be read; 0: 1024
+	int64_t capacity; // examples that may wait to be read; 0: 1024
 	// Seconds that reading waits before CHOIR_TIMEOUT. 0: 600; CHOIR_FOREVER: no limit.
 	double timeout;
 } choir_queue_options;
 // Makes a dataset and its writing end, which may be freed in any order. Each choir_queue_close
-// ends a pass. Examples that were read are not kept. So a rewind within a pass fails with
-// CHOIR_UNSUPPORTED, and after a restore the program must put in the examples of the pass again.
+// ends a pass. Reading removes an example. So a rewind within a pass fails with CHOIR_UNSUPPORTED,
+// and after a restore the program must put in the pass's examples again.
 choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue);
 // Copies all examples into the queue, or none: data[i] has their column i, packed. Waits for space
-// and, after a close, until the next pass begins. CHOIR_TIMEOUT: the time limit, in seconds, is
-// over; a negative limit means none. CHOIR_CANCELLED: the dataset was freed.
+// and, after a close, until the next pass begins. CHOIR_TIMEOUT: it waited for this number of
+// seconds (negative: no limit). CHOIR_CANCELLED: the dataset was freed.
 CHOIR_MUST_CHECK choir_status choir_queue_put(
 		choir_queue *q, int64_t examples, const void *const data[], double seconds);
-// Ends the pass after the examples in the queue. CHOIR_STATE: it is closed already.
+// Ends the pass after the examples in the queue. CHOIR_STATE: the pass is closed already.
 CHOIR_MUST_CHECK choir_status choir_queue_close(choir_queue *q);
 // Makes reading fail with status and text (may be NULL) after the examples in the queue. Only the
 // first call counts.
 choir_status choir_queue_fail(choir_queue *q, choir_status status, const char *text);
-// Frees the writing end. If it was not closed, reading beyond its examples fails with CHOIR_STATE.
+// Frees the writing end. Without a close before, reading beyond its examples fails with
+// CHOIR_STATE.
 void choir_queue_free(choir_queue *q);
-// Digits that look handwritten. Columns: "image", u8 [28, 28] (255 is ink), and "label", u8, 0 to
-// 9. Example i depends only on seed and i. Examples 10 k to 10 k + 9 have each digit once.
+// Draws digits that look handwritten. Columns: "image", u8 [28, 28] (255 is ink), and "label", u8,
+// 0 to 9. Example i depends only on seed and i. Examples 10 k to 10 k + 9 have each digit once.
 choir_dataset *choir_synthetic_digits_dataset_new(int64_t examples, uint64_t seed);
 
 CHOIR_C_END

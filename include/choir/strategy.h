@@ -1,14 +1,13 @@
 // A strategy places replicas on devices and synchronizes them. replica.h, cross.h and update.h
-// have the calls inside a run.
+// declare the calls inside a run.
 //
 // Each device runs a block of consecutive replicas, one after another. With R replicas on P
-// devices, each of the first (R mod P) devices runs one replica more. A run's result depends on
-// the program, the seed, R and the global batch, not on P.
+// devices, each of the first (R mod P) devices runs one replica more than the others. A run's
+// result depends on the program, the seed, R and the global batch, not on P.
 //
-// Errors: runs, reductions and choir_strategy_cross fail with CHOIR_STATE in a replica or in
-// another strategy's context. After a fork, the child can only free the parent's strategies.
-// Threads: any thread may call constructors and getters; the other calls on a strategy are made by
-// one thread at a time.
+// Errors: in a replica or in another strategy's context, runs, reductions and choir_strategy_cross
+// fail with CHOIR_STATE. After a fork, the child can only free the parent's strategies.
+// Threads: any for constructors and getters; one at a time for a strategy's other calls.
 #pragma once
 
 #include "cluster.h"
@@ -20,22 +19,22 @@ CHOIR_C_BEGIN
 
 // The result of a reduction of indexed slices (tensor.h).
 typedef enum {
-	// Rows of all replicas, in order.
+	// The rows of all replicas, in order.
 	CHOIR_SLICES_CONCATENATED = 0,
 	// Each row once, in ascending order, with the bits of the dense sum.
 	CHOIR_SLICES_MERGED,
-	// The dense tensor or the merged rows: the smaller.
+	// The smaller of the dense tensor and the merged rows.
 	CHOIR_SLICES_SMALLEST
 } choir_slices_result;
 
-// How values travel between devices. Only .slices changes results. A field of 0 means the
-// strategy's .communication, or else Choir's default.
+// How values travel between devices. Only .slices changes results. A field that is 0 has the value
+// in the strategy's .communication, or else Choir's default.
 typedef struct {
 	size_t size;
 	// choir_cross_batch_reduce_to concatenates values with the same dtype, divisor and destination
-	// into packs. bytes_per_pack: a pack takes values until it has more bytes than this.
-	// num_packs: the number of packs, of one length except the last; one if there are fewer
-	// elements. Set at most one of these. Both 0: each value is a collective.
+	// into packs. Set at most one. bytes_per_pack: a pack takes values until it has more bytes
+	// than this. num_packs: the number of packs, of one length except the last; one pack if there
+	// are fewer elements. Both 0: each value is a collective.
 	int64_t bytes_per_pack, num_packs;
 	// Seconds that a collective waits for the next device; CHOIR_FOREVER: no limit.
 	double timeout;
@@ -43,15 +42,16 @@ typedef struct {
 	choir_slices_result slices;
 } choir_communication_options;
 
-// How many shards a variable is cut into along axis 0 (variable.h): at most one for each row.
+// The number of shards, at most one for each row, into which a variable is cut along axis 0
+// (variable.h).
 typedef enum {
 	CHOIR_PARTITION_NONE = 0,
 	CHOIR_PARTITION_FIXED, // .max_shards, which must be set
-	// As many shards as possible of at least .partition_size bytes (0: 256 KiB) each, up to
-	// .max_shards (0: 1).
+	// As many shards as possible, up to .max_shards (0: 1), of at least .partition_size bytes (0:
+	// 256 KiB) each.
 	CHOIR_PARTITION_MIN_SIZE,
-	// As few shards as possible of at most .partition_size bytes (required) each, up to
-	// .max_shards (0: no limit). A larger row is a shard of its own.
+	// As few shards as possible, up to .max_shards (0: no limit), of at most .partition_size bytes
+	// (required) each. A larger row is a shard by itself.
 	CHOIR_PARTITION_MAX_SIZE
 } choir_partition;
 
@@ -60,153 +60,149 @@ typedef enum {
 typedef struct choir_strategy_options {
 	size_t size;
 	// Up to 1024 different device names: "cpu:0,cpu:1". NULL or "": the environment variable
-	// CHOIR_DEVICES; else all accelerators; else one CPU device per replica, at most one per
+	// CHOIR_DEVICES, else all accelerators, else one CPU device per replica, at most one per
 	// available processor. "remote:HOST:PORT" names all devices of a server (serve.h).
 	const char *devices;
-	// The number of replicas of the job, at most 2^20. 0: one for each named device or accelerator
-	// (1 on unnamed CPUs), and at least one for each of .workers.
+	// The number of replicas of the job, at most 2^20. 0: one for each named device, else one for
+	// each accelerator, else one; at least one for each of .workers.
 	int replicas;
-	// The number of threads that share a device's large operations, with the same bits. 0: one;
+	// The number of threads that share a device's large operations. It changes no bits. 0: one;
 	// for a pinned device, an equal share of the processors.
 	int cores_per_device;
 	// Whether the strategy's own threads are pinned. Default: on if the process started with a
-	// narrowed affinity mask, has a processor for each device, and shares none with another
-	// worker.
+	// narrowed affinity mask, has a processor for each device, and shares no processor with
+	// another worker.
 	choir_toggle pin;
 	uint64_t seed; // of random numbers and initial values
 	// Seconds that a replica waits for another before CHOIR_TIMEOUT. 0: 60; CHOIR_FOREVER: no
 	// limit.
 	double timeout;
-	// The algorithm that sums between devices. All give the same bits: "direct" (host memory
-	// only), "ring", "hierarchical_copy", "reduce_to_one_device", or a registered name
-	// (extend/cross_device_ops_table.h). NULL: the algorithm with the highest score. With several
-	// workers in .cluster it is always "workers".
+	// The algorithm that sums between devices: "direct" (host memory only), "ring",
+	// "hierarchical_copy", "reduce_to_one_device", or a registered name (extend.h). All give the
+	// same bits. NULL: the algorithm with the highest score. With several workers in .cluster it
+	// is always "workers".
 	const char *cross_device_ops;
-	// Central storage, parameter server: the devices of variables. NULL: the device that runs
-	// replicas if there is only one, else cpu:0.
+	// Central storage, parameter server: the devices of variables. NULL: the device that runs all
+	// replicas, or cpu:0 if several devices do.
 	const char *parameter_devices;
 	// How values travel. Do not set both its .implementation and .cross_device_ops.
 	const choir_communication_options *communication;
-	// Parameter server: the number of workers, 1 to 1024, each with at least one replica; 0 means
-	// 1.
+	// Parameter server: the number of workers, 1 to 1024, each with at least one replica; 0: 1.
 	int workers;
 	// Parameter server with several workers. On (default): a variable's lock guards each read,
-	// write and update. Off: relaxed atomics on host memory. Then a read may mix updates, and one
-	// of two simultaneous writes of an element may be lost. ON_READ variables and update functions
+	// write and update. Off: relaxed atomics on host memory, so a read may mix updates, and one of
+	// two simultaneous writes of an element may be lost. ON_READ variables and update functions
 	// always use locks.
 	choir_toggle locked_updates;
-	// Parameter server: how mirrored variables are cut. A variable has at most 4096 shards, placed
-	// round-robin. Scalars, wrapped memory, and variables colocated with an uncut or a non-slot
+	// Parameter server: how mirrored variables are cut into at most 4096 shards, which are placed
+	// round-robin. Scalars, wrapped memory, and variables colocated with an uncut or non-slot
 	// variable stay whole.
 	choir_partition partition;
 	int64_t partition_size; // bytes
 	int max_shards;
-	// Multi-worker mirrored: the workers. The cluster must outlive the strategy. .devices are this
-	// worker's. NULL: one worker.
+	// Multi-worker mirrored: the workers; .devices are this worker's. The cluster must outlive the
+	// strategy. NULL: one worker.
 	choir_cluster *cluster;
 	// Multi-worker mirrored. On: another thread exchanges large gradients during the backward
-	// pass. This does not change the bits. Default: the environment variable CHOIR_OVERLAP ("on",
-	// "off"), else on if every worker has an idle processor. It has no effect on devices with
-	// separate memory.
+	// pass, with the same bits. Default: the environment variable CHOIR_OVERLAP ("on", "off"),
+	// else on if every worker has an idle processor. No effect on devices with separate memory.
 	choir_toggle overlap;
-	// Multi-worker mirrored: the workers compare checksums of mirrored variables, learning rates,
-	// and options of new layers, after the 1st, 10th, 100th and every .compare_steps-th update (0:
-	// 1000), and before saves. CHOIR_NONE: never. CHOIR_STATE: the workers differ.
+	// Multi-worker mirrored: the workers compare checksums of mirrored variables, learning rates
+	// and options of new layers before saves, and after the 1st, 10th, 100th and every
+	// .compare_steps-th update (0: 1000). CHOIR_NONE: never. CHOIR_STATE: the workers differ.
 	int64_t compare_steps;
 	// The precision of the replicas' operations. Default: F32.
 	choir_precision precision;
-	// The dtype in which f32 gradients are summed and sent: CHOIR_F32 (default), CHOIR_BF16 or
+	// The dtype in which f32 gradients are summed and sent: CHOIR_F32 (default), CHOIR_BF16, or
 	// CHOIR_F16, which needs a loss scale (optimizer.h). Each replica's gradient and each node of
-	// the canonical tree are rounded to this dtype (docs/rules.md, section 8). Indexed slices are
-	// rounded, but travel in f32. With one replica nothing is rounded. CHOIR_UNSUPPORTED: a device
-	// cannot add numbers of 16 bits.
+	// the canonical tree are rounded to this dtype. Indexed slices are rounded, but travel in f32.
+	// With one replica nothing is rounded. CHOIR_UNSUPPORTED: a device cannot add 16-bit numbers.
 	choir_dtype wire;
-	// In place of .devices: JSON like "cluster" of TF_CONFIG, {"worker": ["node1:7000",
-	// "node2:7000"]}. The strategy uses all devices of these servers (serve.h), in their order.
+	// In place of .devices: servers (serve.h) as in "cluster" of TF_CONFIG, {"worker":
+	// ["node1:7000", "node2:7000"]}. The strategy uses all of their devices, in this order.
 	const char *cluster_spec;
 } choir_strategy_options;
 
-// The type of the constructors below. CHOIR_NOT_FOUND: an unknown device or cross-device
-// operation. CHOIR_UNSUPPORTED: cross-device operations that do not support the devices. Opening a
-// device may fail.
+// The type of the constructors below. CHOIR_UNSUPPORTED: the cross-device operations do not
+// support the devices. Opening a device may also fail.
 typedef choir_strategy *choir_strategy_constructor(const choir_strategy_options *o);
 
 // Mirrored: a variable has the same value on all devices.
 choir_strategy *choir_mirrored_strategy_new(const choir_strategy_options *o);
 
-// One replica on one device. Default: the first of CHOIR_DEVICES.
+// One device: one replica. Default: the first device of CHOIR_DEVICES.
 choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o);
 
-// Central storage: a mirrored variable has one copy, on the parameter device. This device need not
-// run replicas. A device with other memory copies the variable for each read. Results have a
-// mirrored strategy's bits.
+// Central storage: a mirrored variable has one copy, on the parameter device, which need not run
+// replicas. A device with other memory copies the variable for each read. Results have the bits of
+// a mirrored strategy.
 choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options *o);
 
 // Parameter server, on one machine. Each worker has its own replicas and its own loop
-// (choir_strategy_run_workers), and does not wait for other workers. Mirrored variables and shards
-// have one copy, placed round-robin on the parameter devices. With several workers a read is a
-// copy. Workers' sums are applied in the order of arrival. An ON_READ variable has a component for
-// each replica of every worker.
+// (choir_strategy_run_workers), and does not wait for other workers. A mirrored variable or shard
+// has one copy, placed round-robin on the parameter devices. With several workers, a read is a
+// copy, and workers' sums of gradients are applied in the order of arrival. An ON_READ variable
+// has a component for each replica of every worker.
 //
-// A call on the strategy itself acts for the first worker. With one worker, results have a
-// mirrored strategy's bits.
+// A call on the strategy itself acts for the first worker. With one worker, results have the bits
+// of a mirrored strategy.
 choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o);
 
-// Mirrored over several workers: processes of the same program (cluster.h). Each worker runs a
-// block of consecutive replicas, by default one for each device, synchronously with the others.
-// Results have the bits of a mirrored strategy with as many replicas.
+// Multi-worker mirrored: mirrored over processes of the same program (cluster.h). Each worker runs
+// a block of consecutive replicas (at least one; default: one for each device), synchronously with
+// the others. Results have the bits of a mirrored strategy with as many replicas.
 //
-// All workers make these calls in the same order, else CHOIR_STATE: calls in replicas, calls that
-// make variables, and reductions and metric results outside of replicas. If a worker fails, the
-// others fail with CHOIR_CANCELLED and its text, and the cluster cannot be used again. Each worker
-// has at least one replica. CHOIR_STATE: the workers' options differ.
+// All workers make these calls in the same order: calls in replicas, calls that make variables
+// and, outside of replicas, reductions and metric results. CHOIR_STATE: the calls or the workers'
+// options differ. If a worker fails, the others fail with CHOIR_CANCELLED and its text, and the
+// cluster cannot be used again.
 choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_options *o);
 
 // Makes a strategy of a kind: "default" (a new one, like one_device), "one_device", "mirrored",
-// "central_storage", "parameter_server", "multi_worker_mirrored", or a registered kind
-// (extend/strategy_table.h). Other names are CHOIR_NOT_FOUND.
+// "central_storage", "parameter_server", "multi_worker_mirrored", or a registered kind (extend.h).
 choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o);
 
-// Makes a strategy of s's kind and options. If the options name no devices, CHOIR_DEVICES is read
+// Makes a strategy of s's kind and options. If these name no devices, it reads CHOIR_DEVICES
 // again. CHOIR_STATE: s is the default strategy.
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 
-// Frees s, its threads and all of its objects. The default strategy is never freed. Scopes and
-// runs of s must have ended; only a run that an exception or longjmp left (status.h) is ended
-// here. If s is set on the calling thread, it is set no longer.
+// Frees s, its threads and all of its objects, unless it is the default strategy. Scopes and runs
+// of s must have ended, except runs that an exception or longjmp left (status.h). If the calling
+// thread has set s, this ends, too.
 void choir_strategy_free(choir_strategy *s);
 
-// The strategy of a program that makes none: one replica, on the first device of CHOIR_DEVICES,
-// else on the first accelerator or on cpu:0. Its scope cannot be inside another strategy's scope.
+// The strategy of a program that makes none: one replica on the first device of CHOIR_DEVICES,
+// else on the first accelerator, else on cpu:0. Its scope cannot be inside another strategy's
+// scope.
 choir_strategy *choir_default_strategy(void);
 
 // The calling thread's strategy and context
 
-// The strategy of this thread's innermost scope, replica, merge call or update; else the strategy
-// that the thread has set, else the default strategy. NULL: the default strategy cannot be made.
+// The strategy of this thread's innermost scope, replica, merge call or update; else the one that
+// the thread has set; else the default strategy. NULL: it cannot be made.
 choir_strategy *choir_strategy_current(void);
 
 // False if the current strategy is the default strategy.
 bool choir_has_strategy(void);
 
-// Whether this thread is in a scope, a merge call or an update. Outside of all contexts: whether
-// it has set a strategy.
+// Whether this thread is in a scope, merge call or update or, outside of all contexts, has set a
+// strategy.
 bool choir_in_cross_replica_context(void);
 
-// Makes s this thread's current strategy outside of scopes and runs, until the thread sets
-// another; s must live until then. NULL: the default one. CHOIR_STATE: inside a scope, replica,
-// merge call or update.
+// Sets this thread's current strategy outside of scopes and runs, until the thread sets another; s
+// must live until then. NULL: the default one. CHOIR_STATE: in a scope, replica, merge call or
+// update.
 CHOIR_MUST_CHECK choir_status choir_strategy_set_current(choir_strategy *s);
 
 // Getters
 
-// A replica has a replica_id in the job, from 0, and a local_replica in this process: replica_id
-// minus choir_strategy_first_replica_id.
+// A replica has a replica_id in the job, from 0, and a local_replica in this process, which is
+// replica_id minus choir_strategy_first_replica_id.
 
 // The number of replicas of the job.
 int choir_strategy_replicas(const choir_strategy *s);
 
-// The number of replicas in this process. Sets (value.h) have values of these replicas only.
+// The number of replicas in this process. Sets (value.h) have values of only these replicas.
 int choir_strategy_local_replicas(const choir_strategy *s);
 
 // The lowest replica_id in this process.
@@ -222,7 +218,7 @@ int choir_strategy_worker_device_index(const choir_strategy *s, const choir_devi
 // "mirrored" and so on.
 const char *choir_strategy_name(const choir_strategy *s);
 
-// The algorithm that sums between devices if a call names none.
+// The algorithm that sums between devices if a call names no other.
 const char *choir_strategy_cross_device_ops(const choir_strategy *s);
 
 // The number of workers that choir_strategy_run_workers calls.
@@ -232,7 +228,7 @@ int choir_strategy_workers(const choir_strategy *s);
 int choir_strategy_parameter_devices(const choir_strategy *s);
 choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index);
 
-// Always false: shapes may differ between steps and replicas.
+// False: shapes may differ between steps and replicas.
 bool choir_strategy_require_static_shapes(const choir_strategy *s);
 
 // Whether this is the first or only worker, which writes checkpoints and summaries.
@@ -252,67 +248,67 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 
 // Runs
 
-// Calls fn once for each local replica. Devices run at the same time, the first device on the
-// calling thread. So fn may write only its replica's part of what user points to. Returns after
-// all replicas have returned and all requested updates are done. A merge function may also call
+// Calls fn once for each local replica. Devices run at the same time, the first on the calling
+// thread, so fn may write only its replica's part of what user points to. Returns after all
+// replicas have returned and all requested updates are done. A merge function may also call
 // choir_strategy_run.
 //
-// args: a set of s for choir_replica_arg, or NULL. results NULL: the replicas' results are
-// dropped. *results NULL: the call makes a set (free it with choir_values_free). Otherwise it
-// first clears this set, which is not args. Results of one name become one leaf (docs/rules.md,
-// section 6). After a failure the set is empty.
+// args is a set of s for choir_replica_arg, or NULL. results NULL: drops the replicas' results.
+// *results NULL: makes a set, which the caller frees. Otherwise the call first clears *results,
+// which is not args. Results of one name become one leaf (docs/rules.md, section 6). After a
+// failure the set is empty.
 //
-// Returns the failure of the lowest replica_id that was not just cancelled. A failure in a
+// Returns the failure of the lowest replica_id, but ignores CHOIR_CANCELLED. A failure in a
 // replica's frame is a failure of the replica, even if fn ignores it. After a failure, variables
 // that an update was changing are undefined (variable.h), and s can run again. The run's own
 // failures:
 // - CHOIR_INVALID: a set belongs to another strategy; a leaf has no value for a replica.
 // - CHOIR_STATE also: the thread is in an update; another run of s is under way; replicas made
-//   different calls, or returned different names; an exception or longjmp left a function
+//   different calls or returned different names; an exception or longjmp left a function
 //   (status.h).
-// - CHOIR_TIMEOUT: a replica waited too long for another. A function that never returns cannot be
-//   stopped.
+// - CHOIR_TIMEOUT: a replica waited too long for another. Choir cannot stop a function that never
+//   returns.
 CHOIR_MUST_CHECK choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn,
 		void *user, choir_values *args, choir_values **results);
 
-// One worker's loop. group is a strategy with this worker's replicas, and is current on this
-// thread. The function calls choir_strategy_run on group, and must not free it. Variables of group
-// belong to the parameter server strategy.
+// One worker's loop. group is a strategy with this worker's replicas, and this thread's current
+// strategy. The function calls choir_strategy_run on group, and must not free it. Variables of
+// group belong to the parameter server strategy.
 typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *user);
 
-// Calls fn for all workers of a parameter server at the same time, the first on the calling
-// thread. Returns after all have returned. Other strategies have one worker, whose group is s.
+// Calls fn for all workers of a parameter server strategy at the same time, for the first on the
+// calling thread. Returns after all calls have returned. Another strategy has one worker, whose
+// group is s.
 //
 // If fn fails, the next run of every other worker fails with CHOIR_CANCELLED. Returns the failure
-// of the lowest worker that was not just cancelled. CHOIR_STATE also: workers of s are running
+// of the lowest worker, but ignores CHOIR_CANCELLED. CHOIR_STATE also: workers of s are running
 // already.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 		choir_strategy *s, choir_worker_fn *fn, void *user);
 
-// Reduces v over replicas to one tensor in v's frame. If v has no frame (choir_variable_as_value),
-// the result is in the frame of choir_strategy_cross. Sums follow the canonical tree
-// (docs/rules.md, section 8).
+// Reduces v over replicas to one tensor in v's frame, or in choir_strategy_cross's frame if v has
+// none (choir_variable_as_value). Sums follow the canonical tree (docs/rules.md, section 8).
 //
 // With CHOIR_NO_AXIS, the tensors of v (an ON_READ variable's components) need one shape. MEAN
-// divides by the number of replicas. If all tensors have a count (choir_with_count), it divides by
-// the sum of the counts. The MEAN of a plain or mirrored value or variable is this value. Its SUM
-// is CHOIR_INVALID, unless the value is the number 0 or there is one replica.
+// divides by the number of replicas or, if all tensors have a count (choir_with_count), by the sum
+// of the counts. The MEAN of a plain or mirrored value or variable is this value. Its SUM is
+// CHOIR_INVALID, unless the value is the number 0 or there is one replica.
 //
-// With axes, each replica first sums its tensor along these axes, which the result lacks. Their
-// sizes may differ or be 0. MEAN then divides by the number of summed elements. A value that is
-// the same for all replicas counts once for each replica.
+// With axes, each replica first sums its tensor along these axes, whose sizes may differ or be 0.
+// The result lacks them. MEAN divides by the number of summed elements. A value that is the same
+// for all replicas counts once for each replica.
 //
-// SUM keeps the dtype: f32, f64, i32, i64 or u8. Integers wrap around, but a sum of u8 above 255
-// is CHOIR_INVALID in a debug build of Choir. MEAN gives f64 for i32 and i64, and f32 for u8 and
+// SUM keeps the dtype: f32, f64, i32, i64 or u8. Integers wrap around, but in a debug build of
+// Choir a sum of u8 above 255 is CHOIR_INVALID. MEAN gives f64 for i32 and i64, and f32 for u8 and
 // bool. Other dtypes: CHOIR_UNSUPPORTED.
 //
-// v's frame keeps a failure. CHOIR_INVALID also: v is a destination, or of another number of
+// v's frame keeps a failure. CHOIR_INVALID also: v is a destination, or has another number of
 // replicas; shapes or dtypes differ; only some tensors have a count.
 choir_tensor *choir_strategy_reduce(
 		choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes);
 
-// The program's cross-replica context outside of runs, for cross.h: the same object each time. In
-// a merge function, the context of the merge call. The program must clear the context's frame
+// The program's cross-replica context (cross.h) outside of runs, the same object each time; in a
+// merge function, the merge call's. The program must clear the context's frame
 // (choir_frame_clear), but not between choir_cross_set_arg and the run or update.
 choir_cross *choir_strategy_cross(choir_strategy *s);
 

@@ -1,12 +1,13 @@
 // Gradients: reverse-mode differentiation. A tape records the operations of its frame from
-// choir_tape_begin on. Without a tape, dropout is off. A frame has at most one tape. The tape ends
-// when the frame is cleared, or is rewound to a point before the tape.
+// choir_tape_begin on. A frame has at most one tape. The tape ends when the frame is cleared, or
+// is rewound to a point before the tape.
 //
-// A backward pass from y, for example a loss, frees recorded results that y was made from, such as
-// logits. Their later use fails with CHOIR_STATE. The pass does not free: y and the sources;
-// results that were returned, passed to a merge call or exported; views (choir_reshape,
-// choir_stop_gradient, choir_with_count) that y was not made from; constants; arguments; reads of
-// variables that have not changed.
+// A backward pass from y, for example a loss, frees recorded results from which y was made, such
+// as logits. Their later use fails with CHOIR_STATE. The pass does not free:
+// - y, the sources, constants, arguments, and reads of variables that have not changed;
+// - results that were returned, passed to a merge call or exported;
+// - views (choir_reshape, choir_stop_gradient, choir_with_count) from which y was not made.
+//
 // Threads: the thread of the tape's frame.
 #pragma once
 
@@ -22,64 +23,62 @@ choir_tape *choir_tape_begin(choir_frame *f);
 // Runs the backward pass. gradients[i] becomes the gradient of the sum of y's elements with
 // respect to sources[i], in the source's dtype and shape. It is zeros if y does not depend on the
 // source, and may be indexed slices (tensor.h). y and the sources are floating-point tensors of
-// the tape's frame. A source may be y or any tensor that y was made from, and may occur twice. For
-// a variable, pass the tensor that choir_variable_read returned. A tape has one such pass.
-// Afterwards it records nothing.
+// the tape's frame. A source may be y or any tensor from which y was made, and may occur twice.
+// For a variable, pass the tensor that choir_variable_read returned. A tape has one such pass, and
+// records nothing afterwards.
 //
 // If the frame has failed before, returns that failure. CHOIR_STATE: the backward pass has run
-// already, or a variable changed since it was read.
+// already; a variable has changed since it was read.
 CHOIR_MUST_CHECK choir_status choir_tape_gradient(choir_tape *tape, choir_tensor *y, size_t n,
 		choir_tensor *const sources[], choir_tensor *gradients[]);
 
 // Gradients of gradients
 
-// Like choir_tape_gradient, but the tape goes on: it records the backward pass and frees nothing.
-// So a later pass may begin at a y made from the gradients. There may be several recorded passes,
-// and then one choir_tape_gradient or choir_optimizer_minimize. All that they compute stays until
-// the frame is cleared. Gradients are dense.
+// Like choir_tape_gradient, but the tape records this backward pass and frees nothing, so a later
+// pass may begin at a y made from the gradients. There may be several recorded passes, and after
+// them one choir_tape_gradient or choir_optimizer_minimize. What they compute lives until the
+// frame is cleared. Gradients are dense.
 //
-// Simpler operations replace fused operations, so gradients may differ by rounding.
-// CHOIR_UNSUPPORTED: y depends on a source through a custom operation. Otherwise it fails as
-// choir_tape_gradient.
+// Simpler operations replace fused ones, so gradients may differ by rounding. CHOIR_UNSUPPORTED: y
+// depends on a source through a custom operation. Otherwise fails as choir_tape_gradient.
 CHOIR_MUST_CHECK choir_status choir_tape_gradient_recorded(choir_tape *tape, choir_tensor *y,
 		size_t n, choir_tensor *const sources[], choir_tensor *gradients[]);
 
-// The derivatives of each element of y with respect to each element of x: [y's shape, x's shape].
-// Makes one recorded pass for each element of y. Fails as choir_tape_gradient_recorded.
+// Gives the derivatives of each element of y with respect to each element of x: [y's shape, x's
+// shape]. Makes one recorded pass for each element of y. Fails as choir_tape_gradient_recorded.
 choir_tensor *choir_jacobian(choir_tape *tape, choir_tensor *y, choir_tensor *x);
 
-// Multiplies the Hessian of the sum of y's elements by vectors: products[i] is the sum over k of
-// the second derivatives by sources[i] and sources[k], times vectors[k]. vectors[k] has
-// sources[k]'s shape. The call makes two recorded passes (Pearlmutter 1994). Fails as
-// choir_tape_gradient_recorded.
+// Multiplies the Hessian H of the sum of y's elements by vectors: products[i] is the sum over k of
+// H[sources[i], sources[k]] vectors[k]. vectors[k] has sources[k]'s shape. Makes two recorded
+// passes (Pearlmutter 1994). Fails as choir_tape_gradient_recorded.
 CHOIR_MUST_CHECK choir_status choir_hessian_vector_product(choir_tape *tape, choir_tensor *y,
 		size_t n, choir_tensor *const sources[], choir_tensor *const vectors[],
 		choir_tensor *products[]);
 
-// A formula: computes a tensor from inputs, in their frame, with the same result each time.
+// Computes a tensor from inputs, in their frame, with the same result each time.
 typedef choir_tensor *choir_formula_fn(choir_tensor *const inputs[], void *user);
 
-// Computes fn(inputs) and keeps only the inputs and the result on the tape (gradient
-// checkpointing: arXiv:1604.06174). Other tensors of fn are freed when this call returns; the
-// backward pass calls fn again, with the same random numbers. Gradients flow to the inputs, to
-// variables that fn reads, and to other tensors that fn uses. fn may apply layers and call
-// choir_recompute. Side effects, for example of a metric, happen twice. user must live as long as
-// the tape.
+// Computes fn(inputs), and keeps only the inputs and the result on the tape (gradient
+// checkpointing: arXiv:1604.06174). The call frees the other tensors that fn made. The backward
+// pass calls fn again, with the same random numbers. Gradients flow to the inputs, to variables
+// that fn reads, and to other tensors that fn uses. fn may apply layers and call choir_recompute.
+// Its side effects, for example an update of a metric, happen twice. user must live as long as the
+// tape.
 //
-// The result is in the inputs' frame, and has the same dtype and shape in the backward pass.
+// fn's result has the same dtype and shape in the backward pass.
 choir_tensor *choir_recompute(
 		size_t n, choir_tensor *const inputs[], choir_formula_fn *fn, void *user);
 
 // Tests operations and layers: compares the tape's gradients of fn with finite differences. fn
-// gives f64. s is the sum of fn's result with fixed random weights. For each element x of each f64
-// input, the gradient of s is compared with (s(x + h) - s(x - h)) / 2h, where h is 6e-6 max(1,
-// |x|). All evaluations have a tape and draw the same random numbers.
+// gives f64. Let s be the weighted sum of fn's result, with fixed random weights. For each element
+// x of each f64 input, the call compares the gradient of s with (s(x + h) - s(x - h)) / 2h, where
+// h is 6e-6 max(1, |x|). All evaluations have a tape and draw the same random numbers.
 //
-// CHOIR_INVALID, which the frame does not keep: the largest relative difference exceeds tolerance
-// (0: 1e-6). A difference is relative to the largest of: both derivatives, a hundredth of the
-// input's largest derivative, and a hundredth of s. CHOIR_STATE: the frame has a tape. Other
-// failures are those of fn. All floating-point inputs, at least one, are f64. The call frees all
-// that it made in the frame.
+// At least one input is f64, and none is of another floating-point dtype. CHOIR_INVALID, which the
+// frame does not keep: the largest relative difference exceeds tolerance (0: 1e-6). A difference
+// is relative to the largest of the two derivatives, a hundredth of the input's largest
+// derivative, and a hundredth of s. CHOIR_STATE: the frame has a tape. Also fails as fn. The call
+// frees what it made in the frame.
 CHOIR_MUST_CHECK choir_status choir_check_gradient(size_t n, choir_tensor *const inputs[],
 		double tolerance, choir_formula_fn *fn, void *user);
 

@@ -1,14 +1,13 @@
 // Tensors and the frames that own them. A frame is the memory of one context on one device, for
-// example of one call of a replica. A tensor has one dtype and rank 0 to 8. Its elements are
-// packed and row-major, and never change. A tensor lives until its frame is cleared. Operands are
-// in one frame; choir_copy copies a tensor to another frame.
+// example of one call of a replica. A tensor has one dtype and rank 0 to 8, and lives until its
+// frame is cleared. Its elements are packed and row-major, and never change. All operands of a
+// call are in one frame; choir_copy copies a tensor to another frame.
 //
 // Work may still be queued on the frame's device when a call returns. A call that "waits" returns
-// when the tensor is final, and reports the failure of queued work.
+// after the tensor is final, and reports failures of queued work.
 //
 // CHOIR_STATE: a tape's backward pass (tape.h) has freed the tensor; the tensor is a read of a
-// variable that has changed since. A call with a NULL tensor returns NULL. It fails with
-// CHOIR_INVALID if nothing has failed before.
+// variable that has changed since. NULL operands: status.h.
 // Threads: only the thread that runs the context may use its frame and tensors.
 #pragma once
 
@@ -19,9 +18,9 @@ CHOIR_C_BEGIN
 // The largest number of dimensions.
 enum { CHOIR_MAX_RANK = 8 };
 
-// Arithmetic takes f32, f64, f16 and bf16. Many operations also take i32, i64 and u8 (op.h). f16
-// and bf16 are computed in f32, and each result is rounded to nearest, ties to even. Sums of f16
-// and bf16 are f32. A bool is one byte, 0 or 1.
+// Arithmetic takes f32, f64, f16 and bf16; many operations also i32, i64 and u8 (op.h). f16 and
+// bf16 are computed in f32, and each result is rounded to nearest, ties to even. Sums of f16 and
+// bf16 are f32. A bool is one byte, 0 or 1.
 typedef enum {
 	CHOIR_F32 = 0,
 	CHOIR_F64,
@@ -36,7 +35,7 @@ typedef enum {
 // "f32", "bf16", or "unknown".
 const char *choir_dtype_name(choir_dtype dtype);
 
-// A dimension of 0 makes the tensor empty.
+// A tensor with a dimension of 0 is empty.
 typedef struct {
 	int rank; // 0: a scalar
 	int64_t dim[CHOIR_MAX_RANK];
@@ -64,78 +63,79 @@ choir_frame *choir_frame_new(choir_device *d);
 // Frees a frame of choir_frame_new and its tensors. Waits for its device.
 void choir_frame_free(choir_frame *f);
 
-// Waits for queued work, then frees all tensors of f and its tape, and forgets its failure. The
-// memory and the count of random draws stay.
+// Waits for queued work, then frees all tensors of f and its tape, and forgets its failure. f
+// keeps its memory and its count of random draws.
 void choir_frame_clear(choir_frame *f);
 
 // Marks the present point of f, for choir_frame_rewind.
 size_t choir_frame_mark(choir_frame *f);
 
-// Waits for queued work, then frees all that was made after mark: tensors, their records on the
-// tape, and the tape itself if it began after mark. The frame keeps its failure. A mark after the
-// present point is ignored.
+// Waits for queued work, then frees what was made after mark: tensors, their records on the tape,
+// and the tape itself if it began after mark. The frame keeps its failure. If mark is after the
+// present point, the call does nothing.
 void choir_frame_rewind(choir_frame *f, size_t mark);
 
 // The first failure since f was cleared, or CHOIR_OK.
 CHOIR_MUST_CHECK choir_status choir_frame_status(const choir_frame *f);
 
-// Whether f has a tape (tape.h), even after its backward pass. If so, dropout is on.
+// Whether f has a tape (tape.h), even after its backward pass. With a tape, dropout is on.
 bool choir_frame_is_training(const choir_frame *f);
 
 // Making tensors
 
-// Makes a tensor of a copy of packed data. data may be NULL only for an empty shape.
+// Copies packed data to a new tensor. data may be NULL only for an empty shape.
 choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
-// Like choir_constant, but without the copy if the device can use host memory. The caller keeps
-// data, which must not change until f is cleared. Results and arguments of merge calls are copied.
+// Like choir_constant, but without the copy if the device can use host memory. The caller still
+// owns data, and must not change it until f is cleared. Results and arguments of merge calls are
+// copied.
 choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Makes a plain number: a scalar that takes the dtype of the first operand that is not a plain
-// number, else f64. CHOIR_INVALID: that dtype cannot hold value, such as 0.5 or 300 in u8. For a
-// source of gradients (tape.h), use choir_fill. Reductions have a rule for plain numbers
-// (docs/rules.md, section 8).
+// number. If all operands are plain numbers, it is f64. CHOIR_INVALID: that dtype cannot hold
+// value, such as 0.5 or 300 in u8. For a source of gradients (tape.h), use choir_fill. Reductions
+// of plain numbers: docs/rules.md, section 8.
 choir_tensor *choir_number(choir_frame *f, double value);
 
 // Waits, then copies t and its count (choir_with_count) into the frame to. No gradient flows.
 choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
-// Looking at tensors. Getters do not wait.
+// Getters, which do not wait
 
 // For NULL, the shape of a scalar.
 const choir_shape *choir_tensor_shape(const choir_tensor *t);
 // CHOIR_F64 for a plain number, CHOIR_F32 for NULL.
 choir_dtype choir_tensor_dtype(const choir_tensor *t);
 choir_frame *choir_tensor_frame(const choir_tensor *t);
-// The device of t's memory. An argument of a merge call stays on the replica's device.
+// The device of t's memory. A merge call's argument is on its replica's device.
 choir_device *choir_tensor_device(const choir_tensor *t);
 
-// Waits, then gives the elements, which are read-only and valid until t is freed.
+// Waits, then returns the elements, which are read-only and valid until t is freed.
 // CHOIR_UNSUPPORTED: the host cannot reach the memory (use choir_tensor_to_host).
 const void *choir_tensor_data(const choir_tensor *t);
 
-// Waits, then gives the element of a tensor with one element, of any rank. An i64 beyond 2^53 is
+// Waits, then returns the element of a tensor with one element, of any rank. An i64 beyond 2^53 is
 // rounded. NAN: t is NULL, or the call failed.
 double choir_tensor_number(const choir_tensor *t);
 
-// Waits, then copies all elements to host memory. bytes is their size. t NULL: the thread's last
-// failure, or CHOIR_INVALID.
+// Waits, then copies all elements to host memory. bytes is their size.
 CHOIR_MUST_CHECK choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes);
 
-// Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]", as snprintf does, but the
-// same in every locale. If t has more than 64 elements, only the ends of long axes are written.
-// After a failure the text is empty and the result 0. NULL gives "(null)".
+// Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]", which is the same in
+// every locale. size and the result are those of snprintf. If t has more than 64 elements, only
+// the ends of long axes are written. After a failure the text is empty and the result is 0. NULL
+// gives "(null)".
 size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 
 // Indexed slices: some rows of a larger dense tensor (TensorFlow's IndexedSlices), for example an
 // embedding's gradient. Reductions (cross.h), merge calls, optimizers and results accept them.
-// Other calls fail with CHOIR_UNSUPPORTED: use choir_to_dense (op.h) before.
+// Other calls fail with CHOIR_UNSUPPORTED; choir_to_dense (op.h) makes the dense tensor.
 
 // Makes indexed slices of a dense tensor with this number of rows. Row i of values is added to row
-// indices[i] of the dense tensor; its other elements are 0. The result is a view of values.
-// indices is a vector of i32 or i64 with one index for each row of values. Borrowed indices are
-// copied.
+// indices[i] of the dense tensor, whose other elements are 0. indices is a vector of i32 or i64
+// with one index for each row of values. The result is a view of values, and copies borrowed
+// indices.
 choir_tensor *choir_indexed_slices(choir_tensor *values, choir_tensor *indices, int64_t rows);
 bool choir_tensor_is_slices(const choir_tensor *t);
 // The number of rows of the dense tensor; 0: t is not indexed slices.
@@ -153,21 +153,23 @@ struct DLManagedTensorVersioned;
 // Makes a tensor in f that shares the memory of managed. Takes ownership of managed, even if the
 // call fails. The elements are copied if the device has its own memory, the strides are not
 // packed, or the alignment is not the dtype's. Choir calls the deleter once: after the copy, or
-// after the last tensor on the memory is freed. This may happen when a choir_strategy_run ends, or
-// when a thread imports again. Until then, do not write the elements.
+// after it frees the last tensor on the memory. This may be at the end of a choir_strategy_run or
+// at a thread's next import. Until then, do not write the elements.
 //
-// CHOIR_UNSUPPORTED: another major version; memory outside of the host; a type without a
+// CHOIR_UNSUPPORTED: another major version of DLPack; memory outside of the host; a type without a
 // choir_dtype.
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
-// Waits, then exports t's memory, read-only and valid until the consumer calls the deleter, on any
-// thread, even after the frame is freed. Memory that may change (borrowed, or a variable's) is
-// copied, and the export is marked as a copy. CHOIR_UNSUPPORTED: the host cannot reach the memory.
+// Waits, then exports t's memory, which is read-only. It is valid until the consumer calls the
+// deleter, even after the frame is freed. Any thread may call the deleter. Memory that may change
+// (borrowed, or a variable's) is copied, and the export is marked as a copy. CHOIR_UNSUPPORTED:
+// the host cannot reach the memory.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 
 CHOIR_C_END
 
-// CHOIR_SHAPE(784, 10) is the shape of these dimensions, at least one, each evaluated once.
+// CHOIR_SHAPE(784, 10) is the shape [784, 10]. The macro takes at least one dimension, and
+// evaluates each once.
 #ifndef __cplusplus
 #define CHOIR_SHAPE(...) \
 	((choir_shape){ \

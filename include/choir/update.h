@@ -1,12 +1,12 @@
-// Update context: an update function changes one copy of a variable, on the copy's device. It is
-// called for each copy, with equal arguments, so all copies are equal afterwards. In the context's
-// frame the calls of variable.h mean this copy. The function may also write colocated variables
-// (choir_scope_colocate), such as slots. It may only read other variables. Calls on a strategy or
+// Update context: an update function changes one copy of a variable, on the copy's device. Choir
+// calls it for each copy, with equal arguments, so all copies stay equal. In the context's frame,
+// the calls of variable.h mean this copy. The function may also write colocated variables
+// (choir_scope_colocate), such as slots, and read other variables. Calls on a strategy or
 // choir_cross fail with CHOIR_STATE.
 //
 // Ownership: the context and its frame end when the function returns.
-// Errors: the frame's first failure fails the update even if the function ignores it.
-// Threads: the thread that makes the update calls the function, for one copy after another.
+// Errors: the frame's first failure fails the update, even if the function ignores it.
+// Threads: the thread that makes the update.
 #pragma once
 
 #include "cross.h"
@@ -16,17 +16,17 @@ CHOIR_C_BEGIN
 // How fn is called.
 typedef struct {
 	size_t size;
-	// On: fn treats each element by itself, and may be called for chunks (elementwise updates,
+	// On: fn computes each element by itself, and may be called for chunks (elementwise updates,
 	// below). Default: off.
 	choir_toggle elementwise;
 } choir_update_options;
 
 // Calls fn for each local copy of v (ON_READ: component), in order, with the arguments of
-// choir_cross_set_arg. choir_cross_result then gives fn's results, mirrored on the copies'
-// devices. Arguments are plain or mirrored values, or variables. CHOIR_INVALID, before anything
-// changes: an argument is a per-replica value.
+// choir_cross_set_arg: plain or mirrored values, or variables. choir_cross_result then gives fn's
+// results, mirrored on the copies' devices. CHOIR_INVALID, before anything changes: an argument is
+// a per-replica value.
 //
-// Returns fn's first failure (elementwise: that of the lowest failed chunk). Then fn is not called
+// Returns fn's first failure (elementwise: that of the lowest failed chunk). fn is then not called
 // again, and all variables that it wrote are undefined. All copies return results of the same
 // names.
 CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable *v,
@@ -34,22 +34,21 @@ CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable 
 
 // Non-slot variables belong to an optimizer as a whole.
 
-// Gives the destination for choir_scope_colocate of non-slot variables: the devices of a mirrored
-// variable's copies, or a parameter server's first parameter device, for any variables (n may be
-// 0).
+// Gives the destination for choir_scope_colocate of non-slot variables, the same for any variables
+// (n may be 0): the devices of a mirrored variable's copies, or a parameter server's first
+// parameter device.
 choir_value *choir_cross_non_slot_devices(
 		choir_cross *x, size_t n, choir_variable *const variables[]);
 
-// Calls fn for each device of place (choir_cross_non_slot_devices), by the rules of
-// choir_cross_update. fn may write all variables made at that destination.
+// Like choir_cross_update, but calls fn for each device of place (choir_cross_non_slot_devices).
+// fn may write all variables made at that destination.
 CHOIR_MUST_CHECK choir_status choir_cross_update_non_slot(
 		choir_cross *x, choir_value *place, choir_update_fn *fn, void *user);
 
 // In all replicas (replica.h), with the same variable. Makes a merge call that calls
-// choir_cross_update, with the arguments of choir_replica_set_arg. choir_replica_result gives fn's
-// result for the copy that this replica reads. An argument is a variable, or the same plain number
-// from all replicas. CHOIR_INVALID, before anything changes: another tensor; first reduce it in a
-// merge call.
+// choir_cross_update, with the arguments of choir_replica_set_arg: variables, or the same plain
+// number from all replicas. choir_replica_result gives fn's result for the copy that this replica
+// reads. CHOIR_INVALID, before anything changes: another tensor; first reduce it in a merge call.
 CHOIR_MUST_CHECK choir_status choir_replica_update(
 		choir_replica *r, choir_variable *v, choir_update_fn *fn, void *user);
 
@@ -65,22 +64,21 @@ choir_variable *choir_update_variable(const choir_update *u);
 int choir_update_copy(const choir_update *u);
 
 // Gives the update's argument of this name, in u's frame: the tensor of a plain or mirrored value,
-// or the component of a variable. It is a view, or a copy if the argument is on another device or
-// is a read of a variable that the update may write. CHOIR_NOT_FOUND: no such name.
+// or a variable's component. It is a view, or a copy if the argument is on another device or is a
+// read of a variable that the update may write.
 choir_tensor *choir_update_arg(choir_update *u, const char *name);
 
-// Sets or replaces this copy's result of this name. value is a tensor of u's frame. Each name
-// becomes one mirrored value (choir_cross_result).
+// Sets or replaces this copy's result of this name, a tensor of u's frame. Each name becomes one
+// mirrored value (choir_cross_result).
 choir_status choir_update_return(choir_update *u, const char *name, choir_tensor *value);
 
-// Elementwise updates. A copy of more than 8192 elements in host memory is updated in chunks. The
-// threads of all devices call the function at the same time, so it may only read the memory at
-// user. The bits do not depend on chunks or threads. An elementwise update does not define an
-// undefined variable.
+// Elementwise updates. Choir updates a copy of more than 8192 elements in host memory in chunks,
+// with the same bits. The threads of all devices call the function at the same time, so it may
+// only read the memory at user. An elementwise update does not define an undefined variable.
 //
-// In a chunk, reads of variables (copies), arguments of the variable's shape and choir_update_data
-// are vectors of choir_update_elements elements; scalars are unchanged. The function assigns such
-// vectors, or plain numbers, and returns no results.
+// In a chunk, reads of variables (which are copies), arguments of the variable's shape and
+// choir_update_data are vectors of choir_update_elements elements; scalars are unchanged. The
+// function assigns such vectors, or plain numbers, and returns no results.
 //
 // Arguments are scalars or have the variable's shape. Colocated variables have as many elements as
 // the variable. CHOIR_UNSUPPORTED: a scatter; in chunks also random numbers (pass them as an
@@ -90,9 +88,9 @@ choir_status choir_update_return(choir_update *u, const char *name, choir_tensor
 int64_t choir_update_elements(const choir_update *u);
 
 // The packed memory of v's copy on this device, or of its chunk, for reading and writing. v is the
-// updated variable, or is colocated with it (else CHOIR_INVALID). The call counts as a write:
-// earlier reads of v become stale. NULL without a failure: the host cannot reach the memory, or
-// several workers update v without locks (.locked_updates).
+// updated variable or colocated with it. The call counts as a write: earlier reads of v become
+// stale. NULL without a failure: the host cannot reach the memory; several workers update v
+// without locks (.locked_updates).
 void *choir_update_data(choir_update *u, choir_variable *v);
 
 CHOIR_C_END

@@ -1,12 +1,12 @@
 // Variables: named memory that outlives a step, consistent between replicas. A mirrored (ON_WRITE)
-// variable has one value for all replicas, and one copy for each separate memory of its strategy's
+// variable has one value for all replicas, and a copy in each separate memory of its strategy's
 // devices. An ON_READ variable has a component for each replica. A replica writes its component
 // without a sync point. A read outside of replicas combines the components by the aggregation.
-// Reads and writes depend on the context of the frame (docs/rules.md, sections 3 to 5).
+// docs/rules.md, sections 3 to 5, has the rules of reads and writes.
 //
-// A failed update or write may leave a variable undefined. Then reads fail with CHOIR_STATE until
+// A failed update or write may leave a variable undefined. Reads then fail with CHOIR_STATE until
 // the variable is assigned or restored.
-// Threads: any thread may call getters; other calls come from the thread of the context.
+// Threads: any for getters; the context's thread for other calls.
 #pragma once
 
 #include "value.h"
@@ -21,7 +21,7 @@ typedef enum {
 	CHOIR_SYNCHRONIZATION_NONE // not accepted (CHOIR_INVALID)
 } choir_synchronization;
 
-// How values that replicas write (ON_WRITE) or hold (ON_READ) are combined.
+// How values that replicas write (ON_WRITE) or have (ON_READ) are combined.
 typedef enum {
 	// ON_WRITE: replicas cannot write. ON_READ: only replicas and updates can read.
 	CHOIR_AGGREGATION_NONE = 0,
@@ -36,8 +36,8 @@ typedef enum {
 	CHOIR_INITIALIZER_ZEROS = 0,
 	CHOIR_INITIALIZER_ONES,
 	// Uniform in +-sqrt(6 / (in + out)): Glorot, Bengio 2010. in and out are the last two
-	// dimensions, each times the product of the dimensions before them. For a vector both are its
-	// length, for a scalar 1.
+	// dimensions, each times the product of the dimensions before them. For a vector, both are its
+	// length; for a scalar, both are 1.
 	CHOIR_INITIALIZER_GLOROT_UNIFORM,
 	// Normal, mean 0, deviation sqrt(2 / in), not truncated: He et al. 2015.
 	CHOIR_INITIALIZER_HE_NORMAL,
@@ -48,14 +48,14 @@ typedef enum {
 	CHOIR_INITIALIZER_HE_UNIFORM, // uniform in +-sqrt(6 / in)
 	CHOIR_INITIALIZER_LECUN_NORMAL, // normal, deviation sqrt(1 / in), not truncated
 	CHOIR_INITIALIZER_LECUN_UNIFORM, // uniform in +-sqrt(3 / in): LeCun et al. 1998
-	// scale times orthonormal rows or columns (the fewer of the two) of the matrix [product of the
-	// other dimensions, last dimension]: arXiv:1312.6120.
+	// scale times a matrix [product of the other dimensions, last dimension] whose rows or
+	// columns, whichever are fewer, are orthonormal: arXiv:1312.6120.
 	CHOIR_INITIALIZER_ORTHOGONAL,
 	CHOIR_INITIALIZER_CONSTANT // scale
 } choir_initializer;
 
-// Writes a variable's initial elements to out: packed, in its dtype. choir_variable_new calls it
-// once, and returns its failure.
+// Writes a variable's initial elements to out, packed, in the variable's dtype. choir_variable_new
+// calls it once, and fails if it fails.
 typedef choir_status choir_initializer_fn(void *out, const choir_shape *shape, void *user);
 
 // How a variable is made.
@@ -66,15 +66,14 @@ typedef struct {
 	choir_aggregation aggregation;
 	choir_toggle trainable; // default: on, but off for ON_READ
 	choir_initializer initializer;
-	// For CONSTANT, for ORTHOGONAL (0 means 1), and for NORMAL, UNIFORM and TRUNCATED_NORMAL (0
-	// means 0.05).
+	// For CONSTANT, for ORTHOGONAL (0: 1), and for NORMAL, UNIFORM and TRUNCATED_NORMAL (0: 0.05).
 	double scale;
 	const void *initial_value; // packed elements, copied; replaces initializer
 	choir_initializer_fn *initializer_fn; // replaces initializer if initial_value is NULL
 	void *user; // for initializer_fn
 } choir_variable_options;
 
-// Makes a variable of the current strategy. Its initial value is made once, on the host. Scopes
+// Makes a variable of the current strategy, whose initial value is made once, on the host. Scopes
 // (scope.h) override o.
 //
 // In scopes, in merge calls and outside of all contexts, the name must be new.
@@ -83,19 +82,20 @@ typedef struct {
 // CHOIR_STATE: name, dtype or shape differ between replicas. Names may differ in numbers that make
 // them unique, such as _12 at the end or before a "/". If a variable of this name, dtype and shape
 // exists, the call returns it, so a step may make its variables in every run. Parameter server
-// workers make variables one at a time; for a name, all get the variable of the first worker.
-// CHOIR_TIMEOUT: a worker waited too long for its turn.
+// workers make variables one at a time, and share those of a name. CHOIR_TIMEOUT: a worker waited
+// too long for its turn.
 //
-// The replica's frame keeps a failure. A variable that is colocated with a sharded variable has
-// the same number of rows. CHOIR_STATE also: the thread is in an update; the strategy was made
-// before a fork.
+// The replica's frame keeps a failure. A variable colocated with a sharded variable has the same
+// number of rows. CHOIR_STATE also: the thread is in an update; the strategy is from before a
+// fork.
 choir_variable *choir_variable_new(
 		const char *name, choir_shape shape, const choir_variable_options *o);
 
-// Makes a mirrored, trainable variable without aggregation on memory of the program, which has
-// packed elements and must outlive the strategy. Devices that use host memory use memory itself,
+// Makes a mirrored, trainable variable without aggregation on the program's memory, which has
+// packed elements and must outlive the strategy. Devices with host memory use this memory itself,
 // so the program may write to it between runs. Other devices have copies, which every successful
-// run outside of merge calls copies back. CHOIR_STATE also: the thread is in a replica.
+// run outside of merge calls copies back. Fails as choir_variable_new. CHOIR_STATE also: the
+// thread is in a replica.
 choir_variable *choir_variable_wrap(
 		const char *name, choir_dtype dtype, choir_shape shape, void *memory);
 
@@ -103,25 +103,26 @@ choir_variable *choir_variable_wrap(
 const char *choir_variable_name(const choir_variable *v);
 const choir_shape *choir_variable_shape(const choir_variable *v);
 
-// Sets dtype, synchronization (never AUTO), aggregation and trainable (on or off); the rest is 0.
+// Sets dtype, synchronization (never AUTO), aggregation and trainable (on or off), and other
+// fields to 0.
 CHOIR_MUST_CHECK choir_status choir_variable_describe(
 		const choir_variable *v, choir_variable_options *options);
 
 // A strategy with a .partition (strategy.h) cuts a variable v by rows into shards: the variables
 // "v/part_0", "v/part_1" and so on, which are used like other variables. v is their parent:
 // - Reads and writes of v go to the shards. A read concatenates them into a copy.
-// - On a tape, gradients flow to the shards, which optimizers update. The backward pass frees the
+// - Gradients flow to the shards, which optimizers update. The backward pass frees the
 //   concatenated copy, unless it is a source (tape.h).
 // - v has no copies. It is saved and restored like an uncut variable.
 // - An update of v updates one shard after another. In the update function, v means the current
-//   shard, and a variable colocated with v means its shard of the same index. An argument of v's
-//   shape has only the shard's rows. Results with as many rows as the shard are joined.
+//   shard, and a variable colocated with v its shard of the same index. An argument of v's shape
+//   has only the shard's rows. Results with as many rows as the shard are joined.
 
 // The number of shards; 0: v is not cut.
 int choir_variable_shards(const choir_variable *v);
 choir_variable *choir_variable_shard(choir_variable *v, int index);
 
-// The variable that v is a shard of, or NULL.
+// The parent of a shard v, or NULL.
 choir_variable *choir_variable_shard_parent(choir_variable *v);
 
 // The number of copies in this process, or of components if v is ON_READ; 0 if v is cut.
@@ -133,62 +134,60 @@ const char *choir_variable_copy_name(const choir_variable *v, int copy);
 // The device of a copy.
 choir_device *choir_variable_device(const choir_variable *v, int copy);
 
-// Reads v's present value into f: in a replica's frame the replica's copy or component; in an
-// update's frame the copy in the memory of the updated copy; in other frames the value, aggregated
-// if v is ON_READ. If f's replica has requested an optimizer's update of v, the read waits for
-// this update, and so for all replicas. While a tape records in f, all reads of v give the same
-// tensor until v changes: the source (tape.h) for gradients with respect to v.
+// Reads v's present value into f. A replica's frame gets the replica's copy or component; an
+// update's frame gets the copy in the updated copy's memory; another frame gets the value,
+// aggregated if v is ON_READ. If f's replica has requested an optimizer's update of v, the read
+// waits for this update, and so for all replicas. While a tape records in f, all reads of v give
+// the same tensor until v changes: the source (tape.h) for gradients of v.
 //
-// If f's device shares the copy's memory, the tensor is a view of this memory. Its use after v has
-// changed fails with CHOIR_STATE. choir_copy keeps the value.
+// If f's device shares the copy's memory, the tensor is a view of this memory, and its use after v
+// has changed fails with CHOIR_STATE. choir_copy keeps the value.
 //
 // CHOIR_STATE: v is undefined; f belongs to a replica or update of another strategy; f belongs to
-// neither, and the thread is in a replica or in another strategy's context. CHOIR_INVALID: v is
-// ON_READ without aggregation, and f belongs to neither a replica nor an update. NULL without a
-// new failure: v or f is NULL, or f has failed before.
+// no replica or update, and the thread is in a replica or another strategy's context.
+// CHOIR_INVALID: v is ON_READ without aggregation, and f belongs to no replica or update. NULL
+// without a new failure: v or f is NULL, or f has failed before.
 choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f);
 
 // Reads rows of v into the frame of indices, as choir_gather of a read does, and fails like both.
-// If v is in shards, the call waits for indices, and reads each row from its shard. If there are
-// several parameter server workers and only host memory, a call in a replica copies only these
-// rows. Then two calls may see different values of v, but not inside choir_recompute, and not
-// after a choir_variable_read of v on the same tape.
+// If v has shards, the call waits for indices, and reads each row from its shard. With several
+// parameter server workers and only host memory, a call in a replica copies only these rows. Two
+// such calls may see different values of v, but not inside choir_recompute, and not after a
+// choir_variable_read of v on the same tape.
 choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices);
 
-// Reads rows as Python's v[start:stop:step] does: negative numbers count from the end. For an
-// omitted low end pass INT64_MIN, for an omitted high end INT64_MAX. Gradients flow to v.
-// CHOIR_INVALID: step is 0, or v is a scalar. Otherwise fails as choir_variable_read.
+// Reads rows as Python's v[start:stop:step] does, also with negative numbers. INT64_MIN stands for
+// an omitted low end, INT64_MAX for an omitted high end. Gradients flow to v. CHOIR_INVALID: step
+// is 0; v is a scalar. Otherwise fails as choir_variable_read.
 choir_tensor *choir_variable_slice(
 		choir_variable *v, choir_frame *f, int64_t start, int64_t stop, int64_t step);
 
 // Makes a tensor in f that stands for v as an argument, as a result and in choir_tensor_as_value.
-// In an operation it has the elements of v's copy or component in f. If f belongs to neither a
-// replica nor an update, it has those of copy 0. Tapes and optimizers ignore it. Fails as
-// choir_variable_read.
+// In an operation it has the elements of v's copy or component for f's replica or update, else of
+// copy 0. Tapes and optimizers ignore it. Fails as choir_variable_read.
 choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f);
 
 // The variable of which t is a component, a read or a view, or NULL.
 choir_variable *choir_tensor_variable(const choir_tensor *t);
 
-// Writing. value has v's dtype and shape, or is a plain number. If value is a read or a component
-// of v, its elements from before the write are used. The context of value's frame decides what is
-// written (docs/rules.md, section 5):
+// Writing. value has v's dtype and shape, or is a plain number. If value is a read or component of
+// v, the write uses its elements from before the write. The context of value's frame decides what
+// is written:
 //
 // - In a replica in a run, a mirrored v is written in a merge call (replica.h) with its
 //   aggregation (CHOIR_INVALID: v has none). If v is ON_READ, the replica's component is written
 //   at once.
 // - In an update, the copy of v that the update reads is written. CHOIR_INVALID: v is neither the
 //   updated variable nor colocated with it.
-// - In other contexts, and in the default replica outside of runs, all copies or components are
-//   written before the call returns. If v is ON_READ with SUM, each component gets an equal share.
-//   CHOIR_INVALID: v is ON_READ and has no aggregation; v is ON_READ, and the call adds or
-//   subtracts.
+// - In other contexts, and in the default replica outside of runs, the call writes all copies or
+//   components before it returns. If v is ON_READ with SUM, each component gets an equal share.
+//   CHOIR_INVALID: v is ON_READ, and has no aggregation or the call adds or subtracts.
 //
 // CHOIR_INVALID also: the aggregation is SUM, and several replicas pass the same plain number
 // other than 0. CHOIR_STATE: v belongs to another strategy; the thread is not in the context of
-// value's frame. value NULL: the thread's last failure, or CHOIR_INVALID.
+// value's frame.
 
-// v = value. An undefined variable is then defined again.
+// v = value. Defines an undefined variable.
 CHOIR_MUST_CHECK choir_status choir_variable_assign(choir_variable *v, choir_tensor *value);
 
 // v = v + value. Integers wrap around. CHOIR_UNSUPPORTED: not f32, f64, i32, i64 or u8.
@@ -197,7 +196,7 @@ CHOIR_MUST_CHECK choir_status choir_variable_assign_add(choir_variable *v, choir
 // v = v - value, likewise.
 CHOIR_MUST_CHECK choir_status choir_variable_assign_sub(choir_variable *v, choir_tensor *value);
 
-// What happens to a row.
+// What happens to a row of v.
 typedef enum {
 	CHOIR_SCATTER_ADD,
 	CHOIR_SCATTER_SUB,
@@ -208,17 +207,17 @@ typedef enum {
 	CHOIR_SCATTER_UPDATE // the row of values
 } choir_scatter;
 
-// Changes rows (axis 0) of a mirrored v: row i of values is applied to row indices[i], in the
-// order of i. An index may occur twice. indices is a vector of i32 or i64. values has v's dtype
-// and a row for each index, or is a plain number. The context of their frame decides what is
-// written, as for choir_variable_assign. A merge call writes the rows of replica 0, then of
-// replica 1, and so on. The numbers of rows may differ.
+// Changes rows (axis 0) of a mirrored v: applies row i of values to row indices[i], in the order
+// of i. An index may occur twice. indices is a vector of i32 or i64. values has v's dtype and a
+// row for each index, or is a plain number. The context of their frame decides what is written, as
+// for choir_variable_assign. A merge call writes the rows of replica 0, then of replica 1, and so
+// on, whose numbers of rows may differ.
 //
-// The call waits for indices, and finds all errors before it writes. CHOIR_UNSUPPORTED: v is
-// ON_READ; the change is MIN, MAX or UPDATE and v's aggregation is SUM or MEAN (except in an
-// update); several workers share v and .locked_updates is off; the change is not UPDATE and
-// choir_variable_assign_add does not support the dtype. Otherwise it fails as
-// choir_variable_assign.
+// The call waits for indices, and finds all errors before it writes. Fails as
+// choir_variable_assign. CHOIR_UNSUPPORTED also: v is ON_READ; several workers share v and
+// .locked_updates is off; how is MIN, MAX or UPDATE, v's aggregation is SUM or MEAN, and the call
+// is not in an update; how is not UPDATE, and choir_variable_assign_add does not support the
+// dtype.
 CHOIR_MUST_CHECK choir_status choir_variable_scatter(
 		choir_variable *v, choir_scatter how, choir_tensor *indices, choir_tensor *values);
 

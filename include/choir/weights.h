@@ -1,8 +1,7 @@
-// Weights: the values of a strategy's variables, without slots of optimizers and metrics. They are
-// saved by name in one safetensors file, which Python's safetensors and numpy can read. An ON_READ
-// variable's aggregate is saved, so a file fits any strategy and any number of replicas. All
-// workers make the calls that take a strategy, in cross-replica context, and get the same results.
-// Only the chief uses files.
+// Weights: the values of a strategy's variables, without slots and metrics, saved by name in one
+// safetensors file. An ON_READ variable is saved as its aggregate, so a file fits every strategy
+// and number of replicas. All workers make the calls that take a strategy, in cross-replica
+// context, and get the same results. Only the chief uses files.
 // Threads: one at a time, outside of runs.
 #pragma once
 
@@ -10,16 +9,16 @@
 
 CHOIR_C_BEGIN
 
-// Saves the weights of s; path always holds the complete old file or the complete new one.
-// metadata is NULL, or lines of "key=value" with different keys, in UTF-8. CHOIR_INVALID: an
-// ON_READ variable without aggregation. CHOIR_STATE: a variable is undefined.
+// Saves the weights of s. path always holds the complete old or the complete new file. metadata is
+// NULL, or lines of "key=value" with different keys, in UTF-8. CHOIR_INVALID: an ON_READ variable
+// without aggregation. CHOIR_STATE: a variable is undefined.
 CHOIR_MUST_CHECK choir_status choir_strategy_save(
 		choir_strategy *s, const char *path, const char *metadata);
 
-// Restores every variable of s from the tensor with its name. ON_READ components with SUM get
-// equal shares. CHOIR_INVALID: the file lacks a variable, has an unknown one, or another dtype or
-// shape; nothing changes. CHOIR_CORRUPT: the file is damaged. Variables become undefined only if
-// the copy to them fails.
+// Restores every variable of s from the tensor with its name. Components of ON_READ variables with
+// SUM get equal shares. CHOIR_INVALID, and nothing changes: the file lacks a variable, has an
+// unknown one, or has another dtype or shape. CHOIR_CORRUPT: the file is damaged. Variables become
+// undefined only if the copy to them fails.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 
 // The result for one name.
@@ -35,65 +34,66 @@ typedef void choir_restored_fn(choir_restored what, const char *name, void *user
 // How a file's names become names of variables.
 typedef struct {
 	size_t size;
-	// Renames tensors of the file: lines of "TENSOR VARIABLE". TENSOR may have one star, which
-	// matches any text; a star in VARIABLE stands for that text. The first matching line counts.
-	// If no line matches, a tensor keeps its name. VARIABLE "-" skips the tensor. "#" begins a
-	// comment. At most 1000 lines may have a star.
+	// Renames tensors of the file by lines "TENSOR VARIABLE" (docs/pytorch.md has examples). All
+	// workers need the same map. TENSOR may have one star, which matches any text; a star in
+	// VARIABLE stands for that text. The first matching line applies. Without one, a tensor keeps
+	// its name. VARIABLE "-" skips the tensor. "#" begins a comment. At most 1000 lines may have a
+	// star.
 	//
 	// After the names, "axes AXES", or AXES alone, permutes axes as choir_transpose does: "1,0"
-	// for PyTorch's dense kernels, "2,3,1,0" for its convolutions. "reshape SHAPE" before the axes
-	// first gives the tensor this shape; at the end it gets the variable's shape (docs/pytorch.md
-	// has examples). Parentheses enclose dimensions that are one axis in the file: "reshape
-	// 10,(64,7,7)" reads [10, 3136].
+	// for PyTorch's dense kernels, "2,3,1,0" for its convolutions. Before the axes, "reshape
+	// SHAPE" first gives the tensor this shape. At the end it gets the variable's shape.
+	// Parentheses enclose dimensions that are one axis in the file: "reshape 10,(64,7,7)" reads
+	// [10, 3136].
 	//
-	// A line "torch" says that the file has the names and layouts of PyTorch: "a.b.weight" becomes
-	// "a/b/kernel", "a/b/gamma" or "a/b/embeddings", and so on. Axes of kernels are permuted
-	// without a line, and so are those of a flattened image in front of a dense layer in a
-	// choir_sequential. Lines without axes then rename modules: "0.* hidden.*". A line "keras"
-	// says that names may end in ":0".
+	// After a line "torch", the file has PyTorch's names and layouts: "a.b.weight" becomes
+	// "a/b/kernel", "a/b/gamma" or "a/b/embeddings", and so on. Choir then permutes the axes of
+	// kernels, and of a flattened image in front of a dense layer in a choir_sequential. Lines
+	// without axes rename modules: "0.* hidden.*". After a line "keras", names may end in ":0".
 	//
-	// "torch" also puts the gates of a GRU into Choir's order, and adds the two biases of an LSTM.
-	// "rnn.weight_ih_l1_reverse" belongs to the layer "rnn/l1_reverse", and "_l0" to "rnn/l0" or
-	// "rnn". A line "rnn.*_l1 top.*_l0" renames one layer of a module.
+	// With "torch", a recurrent layer's tensor "rnn.weight_ih_l1_reverse" belongs to the layer
+	// "rnn/l1_reverse", and "_l0" to "rnn/l0" or "rnn".
 	const char *map;
-	choir_restored_fn *report; // called at the end, once for each name
+	choir_restored_fn *report; // called at the end, for each name
 	void *user;
 } choir_restore_options;
 
-// Restores the variables for which the file has a tensor. Values are cast between floating-point
-// dtypes. Missing and unexpected names are only reported. Fails as choir_strategy_restore.
-// CHOIR_INVALID also: a shape that does not fit; two tensors for one variable; an invalid line of
-// the map; no value for any variable. CHOIR_INVALID also if the shape fits, but elements would be
-// in the wrong order: "axes 1,0" for a dense kernel behind a flattened image in a
-// choir_sequential; no axes for a kernel whose shape is the same in both orders, while other lines
-// have axes. With "torch" also: a recurrent layer without all of its tensors. CHOIR_UNSUPPORTED:
-// an LSTM with projections. All workers need the same map.
+// Restores the variables for which the file has a tensor, and casts between floating-point dtypes.
+// Missing and unexpected names are only reported. CHOIR_CORRUPT: as choir_strategy_restore.
+// CHOIR_UNSUPPORTED: an LSTM with projections. CHOIR_INVALID:
+// - an invalid line of the map; a shape that does not fit; two tensors for one variable; no value
+//   for any variable;
+// - "axes 1,0" for a dense kernel behind a flattened image in a choir_sequential, which would be
+//   in the wrong order;
+// - no axes for a kernel of the same shape in both orders, if other lines have axes;
+// - with "torch", a recurrent layer that lacks some of its tensors.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_partial(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
 
-// Saves the weights of s with the names and layouts of the file that map describes: the inverse of
-// choir_strategy_restore_partial. With "torch", the second bias of an LSTM is zeros. A variable
-// without a line keeps its name and shape. Fails as
-// choir_strategy_save. CHOIR_INVALID also: an invalid line; a shape that does not fit; two
-// variables for one tensor; a variable without a tensor, because another line uses its name.
+// Saves the weights of s with the names and layouts that map describes: the inverse of
+// choir_strategy_restore_partial. With "torch", an LSTM's second bias is zeros. A variable without
+// a line keeps its name and shape. Fails as choir_strategy_save. CHOIR_INVALID also: an invalid
+// line; a shape that does not fit; two variables for one tensor; a variable without a line whose
+// name another line uses.
 CHOIR_MUST_CHECK choir_status choir_strategy_save_mapped(
 		choir_strategy *s, const char *path, const char *map, const char *metadata);
 
-// A hash of what choir_strategy_save would save: names, dtypes, shapes and bytes. The order of
-// variables does not matter. 0 after a failure.
+// A hash of what choir_strategy_save would save: names, dtypes, shapes and bytes, in any order. 0
+// after a failure.
 uint64_t choir_strategy_hash(choir_strategy *s);
 
-// Reads the value of key in a file's metadata. CHOIR_NOT_FOUND: no such key. CHOIR_INVALID: size
-// is too small. CHOIR_CORRUPT: not a safetensors file. Threads: any.
+// Reads the value of key in a file's metadata. CHOIR_INVALID: size is too small. CHOIR_CORRUPT:
+// not a safetensors file. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 		const char *path, const char *key, char *value, size_t size);
 
-// The tensors of any safetensors file, from its header, in the order of names. CHOIR_UNSUPPORTED:
-// an unknown dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, one at a time.
+// Lists the tensors of a safetensors file in the order of names. Reads only its header.
+// CHOIR_UNSUPPORTED: an unknown dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, one
+// at a time.
 typedef struct choir_weights_list choir_weights_list;
 typedef struct {
 	const char *name;
-	const char *dtype; // the file's name for it: "F32"
+	const char *dtype; // its name in the file: "F32"
 	int known; // the choir_dtype; CHOIR_NONE: Choir has no such dtype
 	choir_shape shape;
 	uint64_t first, bytes; // offset and length of the data in the file

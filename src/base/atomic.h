@@ -28,7 +28,7 @@ static inline uint32_t chi_atomic32_load(const chi_atomic32 *a)
 	return atomic_load_explicit(&a->value, memory_order_acquire);
 }
 
-// In sequential consistency: a thread that changes a word and then loads sees all earlier changes.
+// Sequentially consistent: a thread that changes a word and then loads sees all earlier changes.
 static inline uint32_t chi_atomic32_load_seq_cst(const chi_atomic32 *a)
 {
 	return atomic_load_explicit(&a->value, memory_order_seq_cst);
@@ -39,8 +39,8 @@ static inline void chi_atomic32_store(chi_atomic32 *a, uint32_t value)
 	atomic_store_explicit(&a->value, value, memory_order_release);
 }
 
-// In sequential consistency, by the only writer of *a: faster than an exchange. ThreadSanitizer
-// does not know fences.
+// Sequentially consistent, by the only writer of *a: faster than an exchange. ThreadSanitizer does
+// not know fences.
 static inline void chi_atomic32_store_seq_cst(chi_atomic32 *a, uint32_t value)
 {
 #ifdef CHI_NO_FENCES

@@ -5,8 +5,8 @@
 #include <time.h>
 
 double chi_clock_now(void);
-// In seconds since 1970: it may jump.
+// Seconds since 1970; may jump.
 double chi_clock_wall(void);
-// After seconds. Negative: never (HUGE_VAL).
+// seconds negative: never (HUGE_VAL).
 double chi_clock_deadline(double seconds);
 bool chi_clock_timespec(double deadline, struct timespec *out);

@@ -116,7 +116,7 @@ chi_watch *chi_watch_new(void (*wake)(void *user), void *user)
 	return w;
 }
 
-// Afterwards the thread does not look at them.
+// Afterwards the thread does not look at descriptors.
 static void disarm(chi_watch *w)
 {
 	const uint32_t turn = chi_atomic32_load(&w->armed.word);
@@ -124,7 +124,7 @@ static void disarm(chi_watch *w)
 		return;
 	while (chi_atomic32_load(&w->idle.word) == 0)
 		(void) chi_gate_wait(&w->idle, 0, false, HUGE_VAL);
-	drain(w->interrupt[0]); // the thread may have ended its poll before it saw the byte
+	drain(w->interrupt[0]); // the poll may have ended before the byte
 }
 
 void chi_watch_set(chi_watch *w, const int fds[], int n)

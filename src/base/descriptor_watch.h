@@ -19,6 +19,5 @@ typedef struct chi_watch chi_watch;
 enum { CHI_WATCHED = 1024 };
 chi_watch *chi_watch_new(void (*wake)(void *user), void *user);
 void chi_watch_free(chi_watch *w);
-// Skips negative ones. The thread calls wake once when one is readable or has ended, then nothing
-// until the next call.
+// Skips negative ones. The thread calls wake once, when one is readable or has ended.
 void chi_watch_set(chi_watch *w, const int fds[], int n);

@@ -1,4 +1,4 @@
-// flock's lock belongs to the open file, so two users in one process exclude each other, too.
+// flock's lock is the open file's, so users in one process exclude each other, too.
 #include "base/directory.h"
 #include "base/alloc.h"
 #include "base/fs.h"
@@ -280,7 +280,7 @@ static choir_status in_use(const chi_directory *f, const char *who)
 			who[0] != '\0' ? chi_text_clean(who, clean, sizeof clean) : "another job");
 }
 
-// In a stranger's directory, only an empty file or an earlier lock's is written.
+// In another user's directory, only an empty file or an earlier lock's is written.
 static choir_status check_own(const chi_directory *f, int fd, char who[WHO])
 {
 	struct stat s;

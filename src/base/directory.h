@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// If it does not exist; its parents must.
+// Unless it exists; its parents must.
 choir_status chi_directory_make(const char *path);
-// For this user alone. CHOIR_STATE: it exists and is open to others.
+// For this user alone. CHOIR_STATE: an existing one is open to others.
 choir_status chi_directory_make_private(const char *path);
 // Its name is on the disk, too.
 choir_status chi_directory_make_synced(const char *path);
@@ -32,14 +32,14 @@ choir_status chi_directory_make_in(const chi_directory *f, const char *name); //
 choir_status chi_directory_sync(const chi_directory *f);
 choir_status chi_directory_rename(
 		const chi_directory *f, const char *from, const char *to); // does not sync
-// With its files and links, but no directories; it may be missing. CHOIR_CORRUPT: no directory.
+// With its files and links; it may be missing. CHOIR_CORRUPT: no directory, or it has directories.
 choir_status chi_directory_remove(const chi_directory *f, const char *name);
 uint64_t chi_directory_free_bytes(const chi_directory *f);
 
 typedef struct chi_directory_lock chi_directory_lock;
-// CHOIR_STATE: the named process holds the lock. CHOIR_CORRUPT: ".lock" is not a lock's file; it
-// stays unchanged.
+// CHOIR_STATE names the process that holds the lock. CHOIR_CORRUPT: ".lock" is another file, which
+// stays.
 chi_directory_lock *chi_directory_lock_new(const chi_directory *f);
 void chi_directory_lock_free(chi_directory_lock *l);
-// CHOIR_STATE: the lock file was removed or replaced, so others can lock f.
+// CHOIR_STATE: the lock file was removed or replaced.
 choir_status chi_directory_lock_check(const chi_directory_lock *l, const chi_directory *f);

@@ -16,7 +16,7 @@ enum { PATH = 4096 };
 #define CHI_LIBRARY_DIRECTORY "../lib"
 #endif
 
-static chi_module *open_module(const char *path, int symbols)
+static chi_dynamic_library *open_library(const char *path, int symbols)
 {
 	void *handle = dlopen(path, RTLD_NOW | symbols);
 	if (handle == NULL)
@@ -24,23 +24,23 @@ static chi_module *open_module(const char *path, int symbols)
 	return handle;
 }
 
-chi_module *chi_module_open(const char *path)
+chi_dynamic_library *chi_dynamic_library_open(const char *path)
 {
 	// MPI's plugins look for global symbols.
-	return open_module(path, RTLD_GLOBAL);
+	return open_library(path, RTLD_GLOBAL);
 }
 
-chi_module *chi_module_open_alone(const char *path)
+chi_dynamic_library *chi_dynamic_library_open_alone(const char *path)
 {
-	return open_module(path, RTLD_LOCAL);
+	return open_library(path, RTLD_LOCAL);
 }
 
-void *chi_module_symbol(chi_module *m, const char *name)
+void *chi_dynamic_library_symbol(chi_dynamic_library *library, const char *name)
 {
-	return dlsym(m, name);
+	return dlsym(library, name);
 }
 
-bool chi_module_find(const char *name, void (**function)(void))
+bool chi_dynamic_library_find(const char *name, void (**function)(void))
 {
 	void *found = dlsym(RTLD_DEFAULT, name);
 	memcpy(function, &found, sizeof found);
@@ -80,7 +80,7 @@ static const char *own_file(char *out, size_t size)
 	return out;
 }
 
-const char *chi_module_directory(char *out, size_t size)
+const char *chi_dynamic_library_directory(char *out, size_t size)
 {
 	own_file(out, size);
 	char *slash = strrchr(out, '/');
@@ -88,12 +88,12 @@ const char *chi_module_directory(char *out, size_t size)
 	return out;
 }
 
-bool chi_module_exists(const char *path)
+bool chi_dynamic_library_exists(const char *path)
 {
 	return access(path, R_OK) == 0;
 }
 
-void chi_module_fingerprint(char *out, size_t size)
+void chi_dynamic_library_fingerprint(char *out, size_t size)
 {
 	char path[PATH];
 	if (is_program())
@@ -102,16 +102,16 @@ void chi_module_fingerprint(char *out, size_t size)
 		chi_file_fingerprint(own_file(path, sizeof path), out, size);
 }
 
-chi_module *chi_module_open_own(const char *name, bool alone)
+chi_dynamic_library *chi_dynamic_library_open_own(const char *name, bool alone)
 {
 	char directory[PATH], path[PATH + 128];
-	chi_module_directory(directory, sizeof directory);
+	chi_dynamic_library_directory(directory, sizeof directory);
 	static const char *const places[] = { "", "/" CHI_LIBRARY_DIRECTORY };
 	for (int i = 0; i < 2 && directory[0] != '\0'; i++) {
 		snprintf(path, sizeof path, "%s%s/libchoir-%.60s.so", directory, places[i], name);
-		if (chi_module_exists(path))
-			return open_module(path, alone ? RTLD_LOCAL : RTLD_GLOBAL);
+		if (chi_dynamic_library_exists(path))
+			return open_library(path, alone ? RTLD_LOCAL : RTLD_GLOBAL);
 	}
 	snprintf(path, sizeof path, "libchoir-%.60s.so", name);
-	return open_module(path, alone ? RTLD_LOCAL : RTLD_GLOBAL);
+	return open_library(path, alone ? RTLD_LOCAL : RTLD_GLOBAL);
 }

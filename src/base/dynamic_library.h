@@ -5,19 +5,19 @@
 
 #include <stdbool.h>
 
-typedef struct chi_module chi_module;
-bool chi_module_exists(const char *path);
-// A path or, without a slash, a name in the system's search path. It stays open. NULL:
+typedef struct chi_dynamic_library chi_dynamic_library;
+bool chi_dynamic_library_exists(const char *path);
+// A path or, without a slash, a name in the system's search path. Never closed. NULL:
 // CHOIR_NOT_FOUND with the system's message.
-chi_module *chi_module_open(const char *path);
+chi_dynamic_library *chi_dynamic_library_open(const char *path);
 // With private symbols.
-chi_module *chi_module_open_alone(const char *path);
-void *chi_module_symbol(chi_module *m, const char *name);
-bool chi_module_find(const char *name, void (**function)(void));
+chi_dynamic_library *chi_dynamic_library_open_alone(const char *path);
+void *chi_dynamic_library_symbol(chi_dynamic_library *library, const char *name);
+bool chi_dynamic_library_find(const char *name, void (**function)(void));
 // Of the file that contains Choir; "": unknown.
-const char *chi_module_directory(char *out, size_t size);
+const char *chi_dynamic_library_directory(char *out, size_t size);
 // As chi_file_fingerprint, or "in the program".
-void chi_module_fingerprint(char *out, size_t size);
-// libchoir-NAME.so, in Choir's directory, the library directory beside it, or the system's search
-// path. alone: with private symbols.
-chi_module *chi_module_open_own(const char *name, bool alone);
+void chi_dynamic_library_fingerprint(char *out, size_t size);
+// libchoir-NAME.so, in Choir's directory, the library directory beside it, or the search path.
+// alone: with private symbols.
+chi_dynamic_library *chi_dynamic_library_open_own(const char *name, bool alone);

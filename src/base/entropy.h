@@ -1,4 +1,4 @@
-// For keys and for unique names. Results of training never depend on them.
+// For keys and unique names, never for results.
 #pragma once
 
 #include "choir/status.h"

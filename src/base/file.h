@@ -1,6 +1,6 @@
-// Readers use pread, since a mapped file that is truncated raises SIGBUS. Writers fsync a
-// temporary file, rename it and fsync the directory, so the old file survives any failure. A
-// failed fsync is not retried.
+// Readers use pread, since truncating a mapped file raises SIGBUS. Writers fsync a temporary file,
+// rename it and fsync the directory, so the old file survives any failure. A failed fsync is not
+// retried.
 #pragma once
 
 #include "base/directory.h"
@@ -35,13 +35,13 @@ void chi_file_fingerprint(const char *path, char *out, size_t size);
 
 typedef struct chi_writer chi_writer;
 chi_writer *chi_writer_new(const char *path);
-// For logs. The file must not exist, and gets its name at once. Others see data after a flush.
-// abort keeps the file.
+// For logs. The file must not exist, and has its name from the start. Others see data after a
+// flush. abort keeps the file.
 chi_writer *chi_writer_new_growing(const char *path);
 chi_writer *chi_writer_new_growing_in(const chi_directory *directory, const char *name);
 choir_status chi_writer_flush(chi_writer *w);
 choir_status chi_writer_write(chi_writer *w, const void *data, size_t bytes);
-// Frees the writer. If only the directory's fsync fails, the new file is complete but may be lost
-// in a power cut.
+// Frees the writer. If only the directory's fsync fails, the new file is complete, but a power cut
+// may lose it.
 choir_status chi_writer_commit(chi_writer *w);
 void chi_writer_abort(chi_writer *w);

@@ -1,4 +1,4 @@
-// All system calls on files; they set errno. Tests make them fail, or compute what a disk holds
+// All system calls on files; they set errno. Tests make them fail, or compute a disk's contents
 // after a power cut (tests/train/checkpoint/crash_test.c).
 #pragma once
 
@@ -49,5 +49,5 @@ typedef struct {
 	const void *data;
 	size_t bytes;
 } chi_fs_operation;
-// For tests: calls fn for each change (NULL: no longer). Nothing else may be written meanwhile.
+// For tests: calls fn, unless NULL, for each change. Nothing else may be written meanwhile.
 void chi_fs_record(void (*fn)(const chi_fs_operation *o, void *user), void *user);

@@ -1,5 +1,5 @@
-// CHOIR_INSTRUCTION_SET or an agreement among workers can lower the detected set before the first
-// kernel is chosen.
+// CHOIR_INSTRUCTION_SET or the workers can lower the detected set before the first kernel is
+// chosen.
 #pragma once
 
 #include "choir/status.h"
@@ -19,13 +19,12 @@ bool chi_instruction_set_find(const char *name, chi_instruction_set *set);
 
 // Whatever the environment says.
 chi_instruction_set chi_instruction_set_of_processor(void);
-// The processor has more, such as AVX without AVX2. Foreign libraries may use it, so equal sets do
-// not prove equal bits.
+// The processor has more, such as AVX without AVX2. Foreign libraries may use it, with other bits.
 bool chi_instruction_set_has_more(chi_instruction_set set);
 // CHOIR_INVALID: CHOIR_INSTRUCTION_SET has an unknown name.
 choir_status chi_instruction_set_check(void);
 // CHOIR_STATE: kernels of a larger set are in use.
 choir_status chi_instruction_set_lower(chi_instruction_set max);
 
-// Fixes the set by which kernels are chosen.
+// Fixes the set.
 chi_instruction_set chi_instruction_set_use(void);

@@ -1,6 +1,6 @@
 // A strict reader (RFC 8259), token by token, without recursion or allocation; strings are decoded
-// in place. It refuses invalid UTF-8, zero characters and nesting beyond CHI_JSON_DEPTH, and
-// accepts duplicate keys.
+// in place. Refuses invalid UTF-8, zero characters and nesting beyond CHI_JSON_DEPTH, but not
+// duplicate keys.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-// A thread takes mutexes in ascending rank, which prevents deadlocks, and holds none while the
-// program's code runs. Debug builds abort at a violation.
+// A thread takes mutexes in ascending rank, and holds none while the program's code runs. Debug
+// builds abort at a violation.
 #pragma once
 
 #include <pthread.h>

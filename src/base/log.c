@@ -1,4 +1,4 @@
-// An event that nobody reads costs one atomic load.
+// An event that is not logged costs one atomic load.
 #include "base/log.h"
 #include "base/atomic.h"
 #include "base/lock.h"

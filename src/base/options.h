@@ -1,11 +1,11 @@
-// Callers' options and tables (docs/decisions/0036) begin with their size, since the caller's
-// version of the library may differ.
+// Callers' options and tables (docs/decisions/0036) begin with their size, since callers may have
+// another version.
 #pragma once
 
 #include "choir/status.h"
 
-// Missing fields become zero; given NULL: all. what begins the message, such as "map: the
-// options'". CHOIR_INVALID: an impossible size.
+// Missing fields become zero; given NULL: all. what begins messages, such as "map: the options'".
+// CHOIR_INVALID: an impossible size.
 choir_status chi_options_take(const char *what, void *all, size_t size, const void *given);
 
 // Drops unknown fields. CHOIR_INVALID: NULL, less than min bytes, an impossible size, or another

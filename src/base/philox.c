@@ -1,5 +1,5 @@
-// Each of ten rounds computes two 32-bit products, swaps their halves and mixes them with the key,
-// which advances by a Weyl sequence.
+// A round computes two 32-bit products, swaps their halves and mixes them with the key, which
+// advances by a Weyl sequence.
 #include "base/philox.h"
 #include "base/hash.h"
 
@@ -26,7 +26,7 @@ chi_philox_block chi_philox(const uint32_t counter[4], const uint32_t key[2])
 	return (chi_philox_block){ { x0, x1, x2, x3 } };
 }
 
-// Index, place and replica cannot collide. Seed and step are hashed, so that neighbouring ones are
+// Index, place and replica cannot collide. Seed and step are hashed, so that neighbours are
 // unrelated.
 void chi_random_counter(
 		const chi_random_key *key, uint64_t index, uint32_t counter[4], uint32_t words[2])

@@ -1,5 +1,5 @@
-// The child of a fork only makes system calls, since other threads may hold any lock. It reports a
-// failure by a pipe that closes when its program begins.
+// A fork's child only makes system calls, since other threads may hold any lock. It reports
+// failures by a pipe that closes when its program begins.
 #include "base/process.h"
 
 #include "base/alloc.h"
@@ -51,7 +51,7 @@ static bool move_descriptor(int from, int to)
 	return fd >= 0 && (fd == to ? fcntl(fd, F_SETFD, 0) == 0 : dup2(fd, to) == to);
 }
 
-// In the child: signals act as in a new program.
+// In the child. Signals act as in a new program.
 static void become(const chi_process_options *o, char **environment, long parent)
 {
 	struct sigaction standard = { .sa_handler = SIG_DFL };
@@ -61,7 +61,7 @@ static void become(const chi_process_options *o, char **environment, long parent
 		(void) sigaction(i, &standard, NULL);
 	sigemptyset(&none);
 	(void) sigprocmask(SIG_SETMASK, &none, NULL);
-	(void) setsid(); // nor may it ask anything at this terminal
+	(void) setsid(); // detaches from the terminal
 	if (o->dies_with_parent) {
 		(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
@@ -95,7 +95,7 @@ static char **join_environment(const char *const *more)
 	return all;
 }
 
-// The child replaces 0 to 2, so these must not be among its other descriptors.
+// The child replaces descriptors 0 to 2, so its others must be above.
 static choir_status start(chi_process *p, const chi_process_options *o, char **environment)
 {
 	char text[96];
@@ -223,7 +223,7 @@ static bool is_descendant(long pid, const long except[], int n)
 	return false;
 }
 
-// May miss a process that begins meanwhile, so the caller repeats it.
+// May miss a new process, so the caller repeats it.
 int chi_process_kill_descendants(const long except[], int n)
 {
 	DIR *all = opendir("/proc");

@@ -35,7 +35,6 @@ bool chi_process_has_ended(chi_process *p, chi_process_end *end);
 void chi_process_signal(const chi_process *p, int number);
 void chi_process_signal_group(const chi_process *p, int number);
 
-// This process becomes the parent of orphaned descendants.
 void chi_process_adopt_orphans(void);
 // Except those in except. Returns their number.
 int chi_process_kill_descendants(const long except[], int n);

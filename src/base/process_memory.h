@@ -1,4 +1,4 @@
-// Memory of other processes of this user on this host, where the system lets them be read.
+// Memory of this user's other processes on this host, where the system allows it.
 #pragma once
 
 #include <stdbool.h>
@@ -11,14 +11,12 @@ typedef struct {
 	size_t bytes;
 } chi_process_memory_part;
 
-// False: the process has ended, has no such memory, or may not be read. The targets are then
-// undefined.
+// False: the process has ended, has no such memory, or may not be read; the targets are undefined.
 bool chi_process_memory_read(int64_t pid, const chi_process_memory_part part[], size_t n);
 
-// Other processes see what was written before it before what is written after it. Each read begins
-// with one.
+// Other processes see earlier writes before later ones. Each read begins with a fence.
 void chi_process_memory_fence(void);
 
-// For tests: all reads of this process fail; how many bytes it has read.
+// For tests: this process's reads fail; how many bytes it has read.
 void chi_process_memory_refuse(bool refuse);
 uint64_t chi_process_memory_bytes(void);

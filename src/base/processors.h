@@ -1,4 +1,4 @@
-// Determined at the first call.
+// The processors that this process may use, determined at the first call.
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@ typedef struct {
 void chi_processor_set_read(chi_processor_set *out);
 bool chi_processor_sets_overlap(const chi_processor_set *a, const chi_processor_set *b);
 
-// Pins to count processors of the mask, from first on, modulo their number. False: refused.
+// To count processors of the mask, from first on, modulo their number. False: refused.
 bool chi_thread_pin(int first, int count);
 
 // Rounded up; 0: none. groups_path is a file like /proc/self/cgroup; mount is the cgroup tree.

@@ -1,5 +1,5 @@
 // Protocol Buffers (https://protobuf.dev/programming-guides/encoding). The caller orders and nests
-// the fields, and knows sizes first.
+// fields, and gives sizes first.
 #pragma once
 
 #include "base/text.h"

@@ -1,5 +1,5 @@
-// A recursive lock with a deadline, for one thread or for several that only read. It may be held
-// for long, and while the program's code runs.
+// A recursive lock with a deadline, for one writer or several readers. It may be held for long,
+// and while the program's code runs.
 #pragma once
 
 #include "base/gate.h"

@@ -1,5 +1,5 @@
-// Named tables of functions, the built-in ones first. Without a lock: one thread at a time adds a
-// table, and others may look up earlier ones.
+// Named tables of functions, the built-in ones first. Without a lock: one thread at a time adds;
+// others may find earlier ones.
 #pragma once
 
 #include "base/atomic.h"

@@ -1,5 +1,5 @@
-// Little-endian fields of messages. A reader trusts no size that it reads, and gives zeros after
-// its first failure.
+// Little-endian fields of messages. A reader checks sizes, and gives zeros after its first
+// failure.
 #pragma once
 
 #include "choir/status.h"

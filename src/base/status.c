@@ -1,4 +1,4 @@
-// A fixed buffer, so that recording cannot fail. An argument may be the old text, so the new one
+// A fixed buffer, so that recording cannot fail. An argument may be the old text, so the new text
 // is formatted elsewhere.
 #include "base/status.h"
 #include "base/text.h"

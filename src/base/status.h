@@ -30,6 +30,6 @@ typedef struct {
 } chi_suspended_error;
 chi_suspended_error chi_error_suspend(void);
 void chi_error_resume(chi_suspended_error suspended);
-// Completes a failure of foreign code. Without a text it records "FMT failed with STATUS and no
-// reason"; CHOIR_END becomes CHOIR_INVALID.
+// For failures of foreign code: without a text records "FMT failed with STATUS and no reason";
+// CHOIR_END becomes CHOIR_INVALID.
 choir_status chi_error_reason(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);

@@ -1,5 +1,5 @@
-// Threads that share a job with the caller. An atomic counter assigns the pieces, so no thread
-// waits for one that wakes late. Threads: one caller at a time.
+// Threads that share a job with the caller. An atomic counter assigns the pieces, so late threads
+// delay no others. Threads: one caller at a time.
 #pragma once
 
 #include "choir/status.h"
@@ -20,8 +20,8 @@ typedef struct {
 chi_team *chi_team_new(const chi_team_options *o);
 void chi_team_free(chi_team *t);
 int chi_team_members(const chi_team *t);
-// Once for each piece, in any order; returns when all are done. CHOIR_STATE: in a child after a
-// fork.
+// Calls fn once for each piece, in any order; returns when all are done. CHOIR_STATE: in a fork's
+// child.
 choir_status chi_team_run(chi_team *t, int64_t pieces, chi_team_fn *fn, void *arg);
 
 // Returns the previous one.

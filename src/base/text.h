@@ -23,7 +23,7 @@ void chi_text_add_json(chi_text *t, const char *text);
 // with the zero.
 const char *chi_text_clean(const char *text, char *out, size_t size);
 
-// A text beyond size (at least 16) becomes its beginning and a hash.
+// Truncates a text beyond size (at least 16), with a hash.
 const char *chi_text_fit(const char *text, char *out, size_t size);
 
 // Truncates; returns the new length.

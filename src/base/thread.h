@@ -1,5 +1,4 @@
-// Threads have the floating-point environment of fpenv.h, and block all signals but their own
-// faults.
+// Threads have fpenv.h's floating-point environment, and block all signals but their own faults.
 #pragma once
 
 #include "choir/status.h"
@@ -20,7 +19,7 @@ typedef struct {
 // *t must outlive it.
 choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *arg), void *arg);
 void chi_thread_own_name(char out[CHI_THREAD_NAME]);
-// On a thread that cannot be cancelled. left is called if fn ended it by pthread_exit.
+// On a thread that cannot be cancelled. Calls left if fn ended it by pthread_exit.
 void chi_thread_call(void (*fn)(void *arg), void (*left)(void *arg), void *arg);
 void chi_thread_join(chi_thread *t); // also if never started
 void chi_thread_detach(chi_thread *t);
@@ -28,11 +27,11 @@ void chi_thread_detach(chi_thread *t);
 void chi_thread_yield(void);
 void chi_thread_nap(double seconds);
 
-// The thread does not preempt others when it wakes, if possible.
+// Without preempting others at wake-up, if possible.
 void chi_thread_stand_back(void);
 
 // The lowest priority, if possible.
 void chi_thread_take_leftovers(void);
 
-// It changes in a child.
+// Changes in a child of fork.
 unsigned chi_fork_generation(void);

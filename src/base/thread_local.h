@@ -1,4 +1,4 @@
-// Values are freed when their thread ends, but the main thread's not at exit.
+// Values are freed when their thread ends, the main thread's not at exit.
 #pragma once
 
 #include "base/atomic.h"

@@ -1,5 +1,5 @@
-// Chosen by measurement; numbers are pages of docs/decisions. Sizes that change results are
-// defined with their algorithm.
+// Measured; numbers are pages of docs/decisions. Sizes that change results are with their
+// algorithm.
 #pragma once
 
 enum {

@@ -183,7 +183,7 @@ static choir_status check_consistency(choir_cluster *c, const choir_cluster_opti
 			&settings[2], ".lowest_instruction_set", "%d", o->lowest_instruction_set == CHOIR_ON);
 	chi_setting_set(&settings[3], "ONEDNN_MAX_CPU_ISA", "%s", setting("ONEDNN_MAX_CPU_ISA"));
 	char file[CHI_SETTING_VALUE];
-	chi_module_fingerprint(file, sizeof file);
+	chi_dynamic_library_fingerprint(file, sizeof file);
 	chi_setting_set(&settings[4], "libchoir", "%s", file);
 	chi_file_fingerprint("/proc/self/exe", file, sizeof file);
 	chi_setting_set(&settings[5], "program", "%s", o->program != NULL ? o->program : file);
@@ -353,4 +353,24 @@ int choir_cluster_workers(const choir_cluster *c)
 const char *choir_cluster_worker_name(const choir_cluster *c, int i)
 {
 	return c == NULL || c->names == NULL || i < 0 || i >= c->workers ? "" : c->names[i];
+}
+
+bool choir_cluster_is_chief(const choir_cluster *c)
+{
+	return c != NULL && c->worker == 0;
+}
+
+int choir_cluster_task_index(const choir_cluster *c)
+{
+	return c == NULL ? 0 : c->task_index;
+}
+
+const char *choir_cluster_task_type(const choir_cluster *c)
+{
+	return c == NULL ? "" : chi_task_name(c->task);
+}
+
+const char *choir_cluster_transport(const choir_cluster *c)
+{
+	return c == NULL ? "" : c->transport;
 }

@@ -27,10 +27,10 @@ struct choir_cluster {
 	bool ended_by_other;
 	chi_atomic32 failed; // not 0: ended
 	chi_error failure;
-	// The failure being sent to others; under lock.
+	// The failure being sent; under lock.
 	const chi_error *cause;
 	chi_atomic64 sequence;
-	chi_atomic32 last; // 1 + the worker most waited for, for traces
+	chi_atomic32 last; // 1 + the worker awaited last, for traces
 };
 
 int32_t chi_cluster_last(choir_cluster *c);
@@ -47,9 +47,9 @@ double chi_cluster_start_seconds(const choir_cluster_options *o);
 // "worker 2 (node3, pid 4711)".
 const char *chi_cluster_name(const choir_cluster *c, int worker, char text[CHI_WORKER_NAME + 32]);
 double chi_cluster_deadline(const choir_cluster *c, double seconds);
-// Records this thread's last failure, which the others are told; only the first counts.
+// Sends this thread's last failure to the others; only the first counts.
 choir_status chi_cluster_give_up(choir_cluster *c);
-// why, being sent to the others, is the cause meanwhile (NULL: ends this). Returns the deadline.
+// why is the cause while it is being sent (NULL: sent). Returns the deadline.
 double chi_cluster_failing(choir_cluster *c, const chi_error *why);
 // Collectives share one tag, in order. Each begins with a message to the next worker and one from
 // the previous, so different ones cannot deadlock.
@@ -57,17 +57,17 @@ uint64_t chi_cluster_next(choir_cluster *c);
 // CHOIR_CANCELLED, with the first cause.
 choir_status chi_cluster_check(choir_cluster *c);
 
-// Equal on all workers.
+// Settings must be equal on all workers.
 enum { CHI_SETTINGS = 16, CHI_SETTING_NAME = 24, CHI_SETTING_VALUE = 72 };
 typedef struct {
 	char name[CHI_SETTING_NAME], value[CHI_SETTING_VALUE];
 } chi_setting;
-// A long value becomes its beginning and a hash.
+// Truncates a long value, with a hash.
 void chi_setting_set(chi_setting *setting, const char *name, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// CHOIR_STATE names the first worker that differs, the setting and both values.
+// CHOIR_STATE names the first differing worker, the setting and both values.
 choir_status chi_cluster_check_consistency(choir_cluster *c, const chi_setting settings[], int n);
-// The set that all workers have or, if lowest, the lowest. CHOIR_STATE: they differ.
-// CHOIR_UNSUPPORTED: none is common.
+// The workers' common set or, if lowest, the lowest. CHOIR_STATE: they differ. CHOIR_UNSUPPORTED:
+// nothing in common.
 choir_status chi_cluster_common_instruction_set(
 		choir_cluster *c, const char *own, bool lowest, chi_instruction_set *set);

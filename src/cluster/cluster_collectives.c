@@ -1,6 +1,5 @@
-// A dissemination barrier, a binomial broadcast, and an all-gather through worker 0. First, each
-// worker sends its fingerprint around a ring, so different collectives fail instead of
-// deadlocking.
+// A dissemination barrier, a binomial broadcast, and an all-gather through worker 0. First,
+// fingerprints go around a ring, so different collectives fail instead of deadlocking.
 #include "base/alloc.h"
 #include "base/size.h"
 #include "cluster/message.h"
@@ -76,8 +75,8 @@ choir_status choir_cluster_barrier(choir_cluster *c)
 	return end(&t, status);
 }
 
-// Places count from the root; a parent is its child without the lowest set bit. The largest
-// subtree comes first.
+// Places count from the root; a parent is its child without the lowest set bit. Largest subtree
+// first.
 static choir_status spread(together *t, int root, void *data, size_t bytes)
 {
 	choir_cluster *c = t->c;

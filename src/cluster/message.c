@@ -17,7 +17,7 @@ enum { HEAD = offsetof(chi_frame, data) };
 // "choir" and the layout's version
 static const uint64_t MAGIC = 0x63686f6972000002;
 
-// Open MPI 4.1 sends 4096 bytes, with its header, without asking the receiver.
+// Open MPI 4.1 sends up to 4096 bytes, with its header, eagerly.
 enum { MAX = HEAD + CHI_FRAME_DATA };
 _Static_assert(MAX <= 4000, "a frame is sent at once");
 enum { STEP = 256 };
@@ -80,8 +80,8 @@ static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes
 	return status;
 }
 
-// The rest's receive begins with the frame's: its tag tells its length, because MPI fails fatally
-// if a message is longer than its receive. Tags are few, so only one kind of collective does this.
+// The rest's receive begins with the frame's. Its tag tells its length, because MPI aborts if a
+// message is longer than its receive. Tags are few, so only one kind of collective does this.
 static bool is_early(const chi_message *m, size_t rest)
 {
 	return m->tag == CHI_TAG_COLLECTIVES && rest > 0 &&
@@ -93,7 +93,7 @@ static int tag_of_rest(size_t rest)
 	return CHI_TAGS + (int) (rest / STEP);
 }
 
-// In parts that need no answer.
+// In parts that are sent eagerly.
 static bool is_cut(const chi_message *m, size_t rest)
 {
 	const size_t eager = m->cluster->transport_table.eager;
@@ -116,7 +116,7 @@ static choir_status begin_rest(chi_message *m, char *rest, size_t bytes)
 	return status;
 }
 
-// A rest that needs an answer precedes its frame.
+// A rest that is not sent eagerly precedes its frame.
 static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t bytes)
 {
 	choir_cluster *c = m->cluster;
@@ -131,7 +131,7 @@ static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t
 	return status;
 }
 
-// Adds the host to "worker 2 stopped: WHY", unless worker 2 heard WHY from another.
+// Adds the host to "worker 2 stopped: WHY", unless WHY is another worker's.
 static bool name_cause(const choir_cluster *c)
 {
 	char name[CHI_WORKER_NAME + 32];
@@ -146,7 +146,7 @@ static bool name_cause(const choir_cluster *c)
 	return true;
 }
 
-// After another worker's abort all know already.
+// After another worker's abort all workers know it.
 static choir_status fail(chi_message *m, choir_status status)
 {
 	choir_cluster *c = m->cluster;
@@ -256,7 +256,7 @@ static choir_status take_frame(chi_message *m, size_t came)
 	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
 }
 
-// In order, until one is not done. *came: bytes of the last.
+// In order, until one is not done. *came: the last one's bytes.
 static choir_status test_parts(chi_message *m, int end, size_t *came)
 {
 	choir_cluster *c = m->cluster;

@@ -1,5 +1,6 @@
-// libchoir links no MPI: each has a libchoir-mpi-NAME.so. With another MPI than the launcher's,
-// each process would be a job of one worker; two in one process would call each other's functions.
+// libchoir links no MPI: each MPI has a libchoir-mpi-NAME.so. With another MPI than the
+// launcher's, each process would be a job of one worker; two MPIs in one process would call each
+// other's functions.
 #include "cluster/mpi_loader.h"
 
 #include "base/clock.h"
@@ -20,7 +21,7 @@ enum { KNOWN = sizeof known / sizeof known[0] };
 static const char *loaded(void)
 {
 	void (*found)(void);
-	if (!chi_module_find("MPI_Get_library_version", &found))
+	if (!chi_dynamic_library_find("MPI_Get_library_version", &found))
 		return NULL;
 	char text[8192] = "";
 	int length = 0;
@@ -30,11 +31,11 @@ static const char *loaded(void)
 	return strstr(text, "Open MPI") != NULL ? "openmpi" : "mpich";
 }
 
-static chi_module *open_library(const char *mpi)
+static chi_dynamic_library *open_library(const char *mpi)
 {
 	char name[64];
 	snprintf(name, sizeof name, "mpi-%.40s", mpi);
-	return chi_module_open_own(name, false);
+	return chi_dynamic_library_open_own(name, false);
 }
 
 static bool is_known(const char *mpi)
@@ -52,9 +53,9 @@ static const char *asked_for(const choir_cluster_options *o)
 	return mpi == NULL || mpi[0] == '\0' ? NULL : mpi;
 }
 
-static chi_module *open_any(const char *wanted)
+static chi_dynamic_library *open_any(const char *wanted)
 {
-	chi_module *m = NULL;
+	chi_dynamic_library *m = NULL;
 	for (int i = 0; i < KNOWN && m == NULL; i++)
 		if (wanted == NULL || strcmp(wanted, known[i]) == 0)
 			m = open_library(known[i]);
@@ -72,11 +73,11 @@ static chi_module *open_any(const char *wanted)
 	return NULL;
 }
 
-static chi_module *open_module(const choir_cluster_options *o, const chi_launcher *l)
+static chi_dynamic_library *open_module(const choir_cluster_options *o, const chi_launcher *l)
 {
 	const char *asked = asked_for(o), *here = loaded();
 	if (asked != NULL && strchr(asked, '/') != NULL) {
-		chi_module *m = chi_module_open(asked);
+		chi_dynamic_library *m = chi_dynamic_library_open(asked);
 		if (m == NULL)
 			chi_error_prefix("mpi");
 		return m;
@@ -115,10 +116,10 @@ static choir_status check_launcher(const choir_cluster *c, const chi_launcher *l
 choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *l,
 		const void *communicator, size_t size)
 {
-	chi_module *m = open_module(o, l);
+	chi_dynamic_library *m = open_module(o, l);
 	if (m == NULL)
 		return NULL;
-	const choir_mpi_plugin *plugin = chi_module_symbol(m, CHOIR_MPI_PLUGIN_SYMBOL);
+	const choir_mpi_plugin *plugin = chi_dynamic_library_symbol(m, CHOIR_MPI_PLUGIN_SYMBOL);
 	choir_transport_table transport;
 	if (plugin == NULL || plugin->version != CHOIR_MPI_PLUGIN_VERSION ||
 			chi_table_take("mpi", &transport, sizeof transport, sizeof(chi_table_head),

@@ -1,5 +1,5 @@
-// The chief and then the workers form the job. An evaluator is the chief of a job of one process.
-// Parameter servers are in no job.
+// The job is the chief, then the workers. An evaluator is the chief of its own job. Parameter
+// servers are in no job.
 #include "cluster/roles.h"
 
 #include "base/alloc.h"
@@ -140,19 +140,4 @@ choir_status chi_roles_find(chi_roles *r, const choir_cluster_options *o)
 	CHOIR_TRY(read_text(r, "TF_CONFIG", config, chi_roles_read));
 	CHOIR_TRY(chi_roles_settle(r));
 	return r->source == NULL ? from_numbers(r) : CHOIR_OK;
-}
-
-bool choir_cluster_is_chief(const choir_cluster *c)
-{
-	return c != NULL && c->worker == 0;
-}
-
-int choir_cluster_task_index(const choir_cluster *c)
-{
-	return c == NULL ? 0 : c->task_index;
-}
-
-const char *choir_cluster_task_type(const choir_cluster *c)
-{
-	return c == NULL ? "" : chi_task_name(c->task);
 }

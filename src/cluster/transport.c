@@ -137,8 +137,3 @@ const choir_transport_table *chi_transport_find(const char *name)
 {
 	return chi_registry_find(&registry, name);
 }
-
-const char *choir_cluster_transport(const choir_cluster *c)
-{
-	return c == NULL ? "" : c->transport;
-}

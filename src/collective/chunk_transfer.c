@@ -1,7 +1,7 @@
 // The host never waits while it holds a lock. Chunks have streams of their own, because only a
-// member's thread may use the member's. In stream order each member's stream waits for all chunk
-// streams. Results from other members have streams of their own: a member's next sum does not
-// wait until another member has the last one's result.
+// member's thread may use the member's stream, which waits in stream order for all chunk streams.
+// Results from other members have streams of their own, so a member's next sum does not wait for
+// another member's result.
 #include "collective/chunk_transfer.h"
 
 #include "base/alloc.h"
@@ -132,7 +132,7 @@ static choir_status wait_for_task(const chi_chunk_task *h)
 	return h->at == CHOIR_NONE ? CHOIR_OK : chi_stream_wait_up_to(stream_of(h, h->at), h->event);
 }
 
-// Clears the chunk streams' failures. late: a wait timed out, so streams are abandoned and their
+// Clears the chunk streams' failures. late: a wait timed out, so streams are abandoned, and their
 // memory is not reused.
 static void settle(chi_chunk_algorithm *r, bool late)
 {
@@ -260,7 +260,7 @@ static size_t bytes_of(const chi_chunk_task *h)
 	return (size_t) h->count * chi_dtype_size(h->c->dtype);
 }
 
-// The host waits for this copy, so it has a stream of its own.
+// The host waits for this copy, which has its own stream.
 static choir_status copy_to_other_kind(const chi_chunk_task *h, choir_device *to_device, void *to,
 		choir_device *from, const void *data)
 {
@@ -388,7 +388,7 @@ static choir_status own_sum(chi_chunk *g, chi_stream *stream, chi_buffer *own)
 	return chi_stream_copy(stream, own->memory, from, bytes_of(g->task));
 }
 
-// by: memory for the divisor, or NULL in host memory.
+// by: memory for the divisor; NULL in host memory.
 static choir_status divide(chi_chunk *g, chi_stream *stream, chi_buffer *own, chi_buffer *by)
 {
 	chi_chunk_task *h = g->task;

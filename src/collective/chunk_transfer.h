@@ -1,6 +1,6 @@
 // For devices with separate memory. A chunk moves from device to device and takes each member's
-// partial sums. Only the two halves of a tree node are added, so bits do not depend on the order
-// of members.
+// partial sums. Only the two halves of a tree node are added, so the order of members does not
+// change bits.
 #pragma once
 
 #include "base/lock.h"
@@ -35,7 +35,7 @@ choir_status chi_chunk_algorithm_open(
 void chi_chunk_algorithm_close(void *self);
 choir_status chi_chunk_algorithm_wait(void *self, int member, uint64_t request, double seconds);
 void chi_chunk_algorithm_reset(void *self);
-// The member that completes a chunk's sum: the root, or for an all-reduce index % members.
+// The root, or for an all-reduce index % members.
 int chi_chunk_algorithm_root(
 		const chi_chunk_algorithm *r, const choir_collective *c, int64_t index);
 
@@ -51,7 +51,7 @@ typedef struct {
 
 void chi_chunk_task_begin(
 		chi_chunk_task *h, chi_chunk_algorithm *r, const chi_round *round, int64_t index, int any);
-// Also after a failure. Returns status, or the wait's if it is CHOIR_OK.
+// Also after a failure. Returns status, else the wait's.
 choir_status chi_chunk_task_end(chi_chunk_task *h, choir_status status);
 
 typedef struct {
@@ -69,7 +69,7 @@ choir_status chi_chunk_move(chi_chunk *g, int to);
 // CHOIR_INTERNAL: parts are missing.
 choir_status chi_chunk_finish(chi_chunk *g);
 // Copies to member's result and calls done. Members that share a result get it with the first.
-// *shown (may be NULL) becomes the result, if there is one.
+// *shown (may be NULL) becomes the result, if any.
 choir_status chi_chunk_deliver(
 		const chi_chunk *g, int from, const void *data, int member, const void **shown);
 choir_status chi_chunk_deliver_all(const chi_chunk *g, int first, int last);

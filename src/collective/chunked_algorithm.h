@@ -1,10 +1,10 @@
-// What the algorithms of collectives share: elements are cut into chunks, which the members of a
-// rendezvous claim.
+// Algorithms of collectives: elements are cut into chunks, which the members of a rendezvous
+// claim.
 #pragma once
 
 #include "collective/rendezvous.h"
 
-// The functions below are its table's. The first field of the table's self.
+// The first field of a table's self; the functions below are for the table.
 typedef struct {
 	chi_rendezvous rendezvous;
 	const choir_group *group;

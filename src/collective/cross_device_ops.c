@@ -1,4 +1,4 @@
-// The registry of cross-device operations, which chooses one by name or by score.
+// The registry of cross-device operations: finds one by name or by score.
 #include "collective/cross_device_ops.h"
 
 #include "base/alloc.h"

@@ -11,8 +11,8 @@ typedef struct {
 	void *self;
 } chi_communicator;
 
-// devices, one per member, outlives it. name NULL: the best score for an all-reduce of 1 MiB.
-// CHOIR_NOT_FOUND: unknown name; lists the known ones.
+// devices, one per member, outlives g. name NULL: the best score for an all-reduce of 1 MiB.
+// CHOIR_NOT_FOUND lists the known names.
 choir_status chi_communicator_open(chi_communicator *g, int members, int replicas,
 		choir_device *const *devices, const char *name);
 choir_status chi_communicator_check_name(const char *name);
@@ -37,7 +37,7 @@ static inline void chi_communicator_reset(chi_communicator *g)
 }
 int chi_group_memories(const choir_group *group);
 
-// A member's maximum of open requests.
+// Open requests per member.
 enum { CHI_COMMUNICATOR_WINDOW = 64 };
 
 extern const choir_cross_device_ops_table chi_direct_table;

@@ -1,10 +1,10 @@
 // Three rendezvous: the devices reduce chunks to this worker's nodes of the canonical tree, one
 // thread exchanges the nodes with the other workers, the devices broadcast the sum. The exchange
-// is a chunk of its rendezvous, so a failed wait returns only after nothing is sent from its
+// is a chunk of its rendezvous, so a failed wait returns after nothing more is sent from its
 // memory.
 //
 // Small sums are exchanged in buckets: all that a thread has joined when it waits. Buckets need a
-// single device on each worker, whose one thread joins and waits in the same order everywhere.
+// single device on each worker, so that all workers join and wait in the same order.
 #include "collective/multi_worker.h"
 
 #include "base/alloc.h"
@@ -89,7 +89,7 @@ static choir_status compare_devices(multi_worker *w)
 	return status;
 }
 
-// From the last one, so a thread that leaves one finds the next one aborted.
+// The last first: a thread that leaves one finds the next one aborted.
 static void abort_rendezvous(multi_worker *w)
 {
 	for (int i = last_of(w); i >= first_of(w); i--)
@@ -103,7 +103,7 @@ static void abort_other_workers(multi_worker *w)
 	chi_process_group_abort(w->process_group);
 }
 
-// If the wait was cancelled, the thread that failed first tells the other workers.
+// After a cancelled wait, the thread that failed first informs the other workers.
 static void abort_wait(void *self)
 {
 	if (choir_error_status() != CHOIR_CANCELLED)
@@ -111,8 +111,8 @@ static void abort_wait(void *self)
 	abort_rendezvous(self);
 }
 
-// As soon as no thread here is in a collective. An exchanging thread would wait for the others, so
-// it is ended first.
+// When no thread here is in a collective. An exchanging thread would wait for the others, so it is
+// ended first.
 static void abort_workers(void *self)
 {
 	multi_worker *w = self;
@@ -457,8 +457,8 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 	return CHOIR_OK;
 }
 
-// seconds limits the wait for this worker's devices; the exchange has the cluster's timeout. A
-// member that fails in one rendezvous waits for the later ones, where others may read its
+// seconds limits the wait for this worker's devices; the exchange has the cluster's timeout. After
+// a failure in one rendezvous a member waits for the later ones, where others may read its
 // collective.
 static choir_status wait(void *self, int member, uint64_t request, double seconds)
 {

@@ -4,6 +4,6 @@
 #include "collective/cross_device_ops.h"
 #include "collective/process_group.h"
 
-// name is only checked: all workers use one algorithm, which exchanges data in host memory.
+// name is only checked: workers have one algorithm, with exchanges in host memory.
 choir_status chi_communicator_open_among_workers(chi_communicator *g, int members,
 		choir_device *const *devices, chi_process_group *p, const char *name);

@@ -1,11 +1,11 @@
-// A batch of values is concatenated and divided into packs, one collective each. A pack may end
-// inside a value.
+// A batch of values is concatenated and cut into packs, one collective each. A pack may end inside
+// a value.
 #pragma once
 
 #include "base/size.h"
 
-// n packs of total / n elements; the last also gets the rest. If n > total, there is one pack.
-// Returns the number of packs.
+// n packs of total / n elements, the last with the rest; one pack if n > total. Returns the number
+// of packs.
 size_t chi_packs_by_number(int64_t total, int64_t n, int64_t ends[]);
 // A pack takes whole values until it exceeds bytes_per_pack. Returns the number of packs.
 size_t chi_packs_by_bytes(size_t n, const int64_t elements[], size_t element_bytes,

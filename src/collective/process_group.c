@@ -1,6 +1,5 @@
-// An all-reduce is a reduce-scatter and an all-gather, which transfers the fewest bytes: each
-// worker sums its share of the elements. In a small one, every worker receives all parts in one
-// round and sums them itself.
+// An all-reduce is a reduce-scatter and an all-gather, which transfer the fewest bytes. In a small
+// one, every worker receives all parts in one round and sums them itself.
 #include "collective/process_group.h"
 
 #include "base/alloc.h"
@@ -99,8 +98,8 @@ static exchange begin(chi_process_group *p)
 	return e;
 }
 
-// *n becomes the number of messages, also after a failure. Sends come first, because others wait
-// for them.
+// *n: the number of messages, also after a failure. Sends come first, because others wait for
+// them.
 static choir_status begin_round(exchange *e, block_fn *out, block_fn *in, const void *of, int *n)
 {
 	chi_process_group *p = e->group;
@@ -175,7 +174,7 @@ static block parts_for(const void *of, int w)
 	return (block){ s->packed + (size_t) nodes * before, (size_t) nodes * bytes };
 }
 
-// NULL: it is small and stays in the message.
+// NULL: small, stays in the message.
 static block parts_from(const void *of, int w)
 {
 	const all_reducing *s = of;
@@ -255,8 +254,8 @@ static choir_status add_up(const all_reducing *s)
 		.n = (size_t) p->first_node[p->workers],
 		.partial_sums = p->partial_sum };
 	const choir_collective *const one[] = { &all };
-	// With two rounds, sums are made apart and then copied: the destination is in other workers'
-	// caches, where memcpy's stores of whole lines are much faster.
+	// With two rounds, sums are made apart and then copied: other workers' caches have the
+	// destination, where memcpy's stores of whole lines are much faster.
 	const int64_t max = CHI_SEPARATE_SUM_BYTES / (int64_t) s->size;
 	const int64_t step = s->once || max > CHI_CHUNK ? CHI_CHUNK : max;
 	for (int64_t first = 0; first < count; first += step) {

@@ -1,9 +1,9 @@
 // Exchanges of host memory between workers. An exchange begins with a message from every worker to
-// every other, whose number and fingerprint show whether all make the same exchange
+// every other; numbers and fingerprints show whether all make the same exchange
 // (docs/decisions/0028, 0060).
 //
 // One thread at a time uses a process group, in the same order on all workers. A second group,
-// with another tag, can exchange data at the same time.
+// with another tag, may work at the same time.
 #pragma once
 
 #include "base/alloc.h"
@@ -34,7 +34,7 @@ typedef struct chi_process_group {
 	chi_cached_fingerprint fingerprint_cache[CHI_CACHED_FINGERPRINTS];
 } chi_process_group;
 
-// All workers call it. own: this worker's replicas. A zeroed group may be closed.
+// Called by all workers. own: this worker's replicas. A zeroed group may be closed.
 choir_status chi_process_group_open(chi_process_group *p, choir_cluster *c, int tag, int own);
 void chi_process_group_close(chi_process_group *p);
 static inline int chi_process_group_first_replica(const chi_process_group *p)
@@ -45,25 +45,24 @@ static inline int chi_process_group_node_count(const chi_process_group *p, int w
 {
 	return p->first_node[worker + 1] - p->first_node[worker];
 }
-// The other workers get the thread's last error. Returns its status.
+// The other workers get the thread's last error. Returns the error's status.
 choir_status chi_process_group_abort(chi_process_group *p);
-// As above, in place of the next exchange. If all fail there in the same way, the cluster goes on,
-// else it ends.
+// The same in place of the next exchange. The cluster continues if all workers fail there in the
+// same way.
 choir_status chi_process_group_fail(chi_process_group *p);
 
-// Sums the replicas of all workers. own: this worker's maximal nodes, in order. sum: c->elements
-// of c->dtype. Uses only dtype, elements and name of c. key: 0, or a hash of what must be equal;
-// if its fingerprint is cached, c->name is not used.
+// own: this worker's maximal nodes, in order. Of c only dtype, elements and name are used. key: 0,
+// or a hash of what must be equal; if its fingerprint is cached, c->name is not used.
 choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
 		const choir_collective *c, const choir_partial_sum own[], void *sum);
 static inline bool chi_process_group_knows(const chi_process_group *p, uint64_t key)
 {
 	return p->fingerprint_cache[key % CHI_CACHED_FINGERPRINTS].key == key;
 }
-// In order. fmt says what is gathered, in a text that is equal on all workers.
+// In order. fmt says what is gathered, equally on all workers.
 choir_status chi_process_group_all_gather(chi_process_group *p, const void *own, size_t bytes,
 		void *all, const char *fmt, ...) CHOIR_PRINTF(5, 6);
-// bytes[w] from each worker w; all know bytes. own may point to its position in all.
+// bytes[w] from worker w; all know bytes. own may point into all.
 choir_status chi_process_group_all_gather_v(chi_process_group *p, const void *own,
 		const size_t bytes[], void *all, const char *fmt, ...) CHOIR_PRINTF(5, 6);
 // In an exchange that began with chi_process_group_all_gather.

@@ -1,7 +1,7 @@
 // A gate's count only grows, so a slow member cannot mistake the round's next collective for its
 // own. A member has at most W = CHI_COMMUNICATOR_WINDOW open requests, and the ring has 2 W
 // rounds: a member that reuses the round of collective n has finished n + W, which all joined
-// after they finished n.
+// after n.
 #include "collective/rendezvous.h"
 
 #include "base/alloc.h"
@@ -72,8 +72,8 @@ static void advance(chi_gate *gate)
 	chi_gate_wake(gate);
 }
 
-// True: collectives stay valid until leave_chunks. An abort changes the same word: either this
-// thread or the aborting one sees the other.
+// True: collectives stay valid until leave_chunks. An abort changes the same word, so one of the
+// two threads sees the other.
 static bool enter_chunks(chi_round *s)
 {
 	return (chi_atomic32_add(&s->busy, 1) & CLOSED) == 0;
@@ -231,7 +231,7 @@ static uint32_t do_work_range(const worker *w, int range)
 	return done;
 }
 
-// Each member begins with its own range: threads read memory in order and seldom share a counter.
+// Members begin with their own ranges: threads read memory in order and seldom share a counter.
 static void do_chunks(const worker *w)
 {
 	chi_round *s = w->s;

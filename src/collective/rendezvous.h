@@ -1,6 +1,5 @@
-// A ring of rounds, one per collective in progress. The first gate opens after all members have
-// joined. Then waiting threads claim and complete chunks, and the second gate opens after the
-// last.
+// A ring of rounds, one per collective in progress. The first gate opens when all members have
+// joined. Then waiting threads claim chunks, and the second gate opens after the last.
 //
 // Any thread may serve any members. A wait, even a failed one, returns after the last thread has
 // stopped reading the member's data.
@@ -46,8 +45,8 @@ typedef struct chi_rendezvous {
 	chi_round round[CHI_RENDEZVOUS_ROUNDS];
 	chi_rendezvous_member *member;
 	chi_atomic32 aborted;
-	// After a failed wait, before other threads can see the failure: aborts what depends on this
-	// rendezvous. The reason is the last error. May be NULL.
+	// After a failed wait, before others see the failure: aborts what depends on this rendezvous.
+	// The last error is the reason. May be NULL.
 	void (*end)(void *self);
 } chi_rendezvous;
 
@@ -61,13 +60,12 @@ choir_status chi_rendezvous_join(chi_rendezvous *m, int member, const choir_coll
 choir_status chi_rendezvous_record_event(
 		chi_rendezvous *m, int member, choir_device *d, const choir_collective *c);
 // Helps with the chunks. A cancelled wait or timeout aborts the rendezvous, because the caller may
-// then free what it joined with.
+// free what it joined with.
 choir_status chi_rendezvous_wait(chi_rendezvous *m, int member, uint64_t request, double seconds,
 		chi_chunk_fn *fn, void *self);
 const choir_collective *chi_rendezvous_joined(chi_rendezvous *m, int member, uint64_t request);
 void chi_rendezvous_abort(chi_rendezvous *m);
-// After an abort, until no thread reads what was joined with this request. Chunks are short, so
-// there is no timeout.
+// After an abort, until no thread uses this request. Chunks are short, so there is no timeout.
 void chi_rendezvous_drain(chi_rendezvous *m, uint64_t request);
 void chi_rendezvous_reset(chi_rendezvous *m);
 

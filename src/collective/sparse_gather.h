@@ -1,4 +1,4 @@
-// Workers exchange the number of rows of each replica, then indices and values, in the order of
+// Workers exchange each replica's number of rows, then indices and values, in the order of
 // replicas. Each sums them itself (sparse_sum.h).
 #pragma once
 

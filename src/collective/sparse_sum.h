@@ -17,16 +17,16 @@ typedef struct {
 	int64_t at;
 } chi_sparse_entry;
 
-// Sorts by row, part and position. Rows are not negative. entry has room for twice as many entries
-// as there are rows. Returns the number of distinct rows.
+// Sorts by row (not negative), part and position. entry has room for two entries per row. Returns
+// the number of distinct rows.
 int64_t chi_sparse_sum_order(int parts, const chi_sparse_part part[], chi_sparse_entry entry[]);
 int chi_slices_levels(int parts);
 typedef struct {
 	choir_dtype dtype;
-	choir_dtype rounded; // f32 only: each replica's rows and each sum of two are rounded to this
+	choir_dtype rounded; // f32 only: replicas' rows and sums of two are rounded to this
 	int64_t width;
 } chi_sparse_sum_as;
-// Sums n sorted entries. Each distinct row gets its index in rows and width elements in values.
+// For n sorted entries. A distinct row gets its index in rows and width elements in values.
 void chi_sparse_sum(int parts, const chi_sparse_part part[], int64_t n,
 		const chi_sparse_entry entry[], const chi_sparse_sum_as *as, int64_t rows[], void *values,
 		char *scratch);

@@ -1,6 +1,5 @@
-// Partial sums work like a binary counter: two halves are added as soon as both exist. But a
-// device's replicas may begin in the middle of the tree, and their number need not be a power of
-// two.
+// Partial sums work like a binary counter: two halves are added when both exist. But a device's
+// replicas may begin anywhere in the tree, in any number.
 #include "collective/tree.h"
 
 #include "base/size.h"
@@ -117,7 +116,7 @@ static bool is_last(const chi_buffer *b)
 	return b != NULL && chi_atomic32_load(&b->references) == 1;
 }
 
-// Or nobody else has the contribution any more. Chunks use several streams.
+// Also if nothing else refers to the contribution. Chunks use several streams.
 static bool may_overwrite(const chi_partial_sums *sums, int i)
 {
 	const chi_buffer *b = sums->buffer[i];
@@ -150,7 +149,7 @@ static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 		shown(sums, sums->node[b].data) };
 	choir_buffer out = shown(sums, data);
 	choir_status status = chi_kernel_run(stream, "add", 2, in, &out, NULL);
-	// Any stream may take memory that was released to the pool, and a full device frees it.
+	// Any stream may get released memory from the pool, and a full device frees it.
 	if (status == CHOIR_OK && sums->spent == NULL &&
 			((sums->own[a] && sums->own[b]) || is_last(sums->buffer[a]) ||
 					is_last(sums->buffer[b])))

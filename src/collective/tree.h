@@ -35,8 +35,7 @@ const void *chi_tree_sum(const chi_tree_adder *adder, void *self, int lo, int hi
 
 enum { CHI_MAX_PARTIAL_SUMS = 64 };
 
-// One device's partial sums: nodes of the tree, in ascending order. Ascending contributions need
-// the fewest nodes.
+// One device's nodes of the tree, ascending. Ascending contributions need the fewest nodes.
 typedef struct {
 	int replicas;
 	choir_dtype dtype;
@@ -46,18 +45,17 @@ typedef struct {
 	// Retained. NULL: the caller owns the data.
 	chi_buffer *buffer[CHI_MAX_PARTIAL_SUMS];
 	bool own[CHI_MAX_PARTIAL_SUMS];
-	// Receives memory of added nodes; the caller releases it after waiting for the stream. NULL:
-	// each addition waits.
+	// Memory of added nodes; the caller releases it after waiting for the stream. NULL: each
+	// addition waits.
 	chi_buffer **spent;
 } chi_partial_sums;
 
 void chi_partial_sums_begin(
 		chi_partial_sums *sums, int replicas, choir_dtype dtype, const choir_shape *shape);
-// Adds a replica's contribution, on stream. Retains buffer, which holds data. data does not change
-// any more.
+// Retains buffer, which holds data. data must not change.
 choir_status chi_partial_sums_add(
 		chi_partial_sums *sums, int replica, chi_buffer *buffer, void *data, chi_stream *stream);
-// Rounds to the dtype of the sums, and waits until data is not read any more.
+// Rounds to the sums' dtype, and waits until data has been read.
 choir_status chi_partial_sums_add_rounded(
 		chi_partial_sums *sums, int replica, choir_dtype from, void *data, chi_stream *stream);
 // buffer may be NULL. own: the memory may be overwritten.
@@ -80,11 +78,11 @@ typedef struct {
 	int members, replicas;
 	int64_t first, count;
 	char *to;
-	bool nontemporal; // larger than the caches and not read soon
+	bool nontemporal; // large, and not read soon
 	char *scratch; // of chi_tree_scratch(replicas) bytes
 } chi_chunk_sum;
-// Sums one chunk and divides it. *sum becomes s->to, or the only part if that is the sum.
-// CHOIR_INTERNAL: parts are missing.
+// One chunk, divided. *sum: s->to, or the only part if that is the sum. CHOIR_INTERNAL: parts are
+// missing.
 choir_status chi_chunk_sum_make(const chi_chunk_sum *s, chi_stream *stream, const void **sum);
 // f32 or f64 in host memory.
 choir_status chi_sum_divide(
@@ -98,9 +96,9 @@ typedef struct {
 
 choir_status chi_tree_nodes_open(chi_tree_nodes *nodes, int n, const choir_partial_sum node[]);
 void chi_tree_nodes_close(chi_tree_nodes *nodes);
-// While others sum with the same c, threads may call it one at a time.
+// Threads: one at a time, even while others sum with the same c.
 choir_status chi_tree_nodes_reserve(chi_tree_nodes *nodes, const choir_collective *c);
-// Sums one chunk of every node of this worker. scratch: as in chi_chunk_sum. CHOIR_INTERNAL: the
-// parts do not cover the nodes.
+// One chunk of each node. scratch: as in chi_chunk_sum. CHOIR_INTERNAL: the parts do not cover the
+// nodes.
 choir_status chi_tree_nodes_sum(const chi_tree_nodes *nodes, const choir_collective *const c[],
 		int members, int64_t first, char *scratch);

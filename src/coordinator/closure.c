@@ -1,5 +1,4 @@
-// What the function of a closure gets from its worker: arguments, results, the worker's datasets
-// and values.
+// A worker's interface for the functions of closures: arguments, results, datasets and values.
 #include "coordinator/worker_pull.h"
 
 #include "base/alloc.h"
@@ -48,7 +47,7 @@ choir_distributed_dataset *choir_closure_dataset(choir_closure *c, const char *n
 	return d->data;
 }
 
-// The function's results become the worker's values.
+// From the function's results.
 static choir_status make_values(choir_closure *c, chi_named_values *v)
 {
 	chi_remote_worker *w = c->worker;

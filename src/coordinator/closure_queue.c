@@ -60,13 +60,13 @@ void chi_closure_drop(chi_closure *c)
 	chi_free(c);
 }
 
-// The closure is in no list.
+// c must be in no list.
 static void finish(chi_closure *c, choir_status status, const char *text)
 {
 	c->state = CHI_CLOSURE_FINISHED;
 	c->status = status;
 	if (status != CHOIR_OK)
-		c->error = chi_strdup(text); // NULL: its status must do
+		c->error = chi_strdup(text); // NULL: no text
 	chi_pack_free(&c->args);
 	chi_closure_drop(c);
 }
@@ -114,7 +114,7 @@ int chi_closures_join(chi_closures *q)
 	}
 	q->worker[worker].more = 0;
 	q->worker[worker].pace = 1;
-	q->worker[worker].used = true; // one that was lost may still be in the list of hungry ones
+	q->worker[worker].used = true; // a lost worker may still be in the list of hungry ones
 	chi_closures_wants(q, worker);
 	return worker;
 }

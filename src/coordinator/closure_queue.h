@@ -1,6 +1,6 @@
-// Closures of a coordinator: one queue, first in first out, and those that workers have. A state
-// machine without threads and clock; each call takes constant time. A closure whose worker is
-// lost goes to the front of the queue again.
+// A coordinator's queue of closures, first in first out, and the closures that workers have. A
+// state machine without threads and clock; each call takes constant time. A lost worker's closures
+// return to the queue's front.
 #pragma once
 
 #include "base/serialization.h"
@@ -10,9 +10,9 @@ typedef enum { CHI_CLOSURE_WAITS, CHI_CLOSURE_RUNS, CHI_CLOSURE_FINISHED } chi_c
 
 typedef struct chi_closure {
 	uint64_t id; // from 1, in the order of scheduling
-	int function, attempt; // attempt: from 1, at the first worker
-	int worker; // that has it
-	bool pinned; // to this worker: it is not retried, and its failure cancels nothing
+	int function, attempt; // attempt: from 1
+	int worker;
+	bool pinned; // to this worker: no retries, and a failure cancels nothing
 	chi_closure_state state;
 	chi_pack args, result;
 	choir_status status; // of a finished closure
@@ -27,10 +27,10 @@ typedef struct {
 } chi_closure_list;
 
 typedef struct {
-	bool used, hungry; // hungry: in the list of workers that can take more
+	bool used, hungry; // hungry: can take more, and is in that list
 	chi_closure_list has; // in order
-	int more; // that it may have beside the window
-	double finished, pace; // the owner's: when it finished one, and seconds for each
+	int more; // beyond the window
+	double finished, pace; // the owner's: the last finish, and seconds per closure
 	int next_hungry;
 } chi_closure_worker;
 
@@ -38,42 +38,41 @@ typedef struct {
 	chi_closure_list waiting;
 	size_t running;
 	uint64_t last_id;
-	int window, attempts; // closures of a worker at a time; attempts of a closure
+	int window, attempts; // closures per worker; attempts per closure
 	chi_closure_worker *worker;
-	size_t workers, capacity; // numbers that were given
+	size_t workers, capacity; // numbers in use
 	int hungry; // the first in the list, or CHOIR_NONE
-	bool failed; // error is the first failure, which nobody has been told
+	bool failed; // error is the first failure, not yet reported
 	chi_error error;
 } chi_closures;
 
 void chi_closures_init(chi_closures *q, int window, int attempts);
-void chi_closures_free(chi_closures *q); // drops all
+void chi_closures_free(chi_closures *q);
 // A closure takes over args. NULL: no memory, and args is freed. Free with chi_closure_drop.
 chi_closure *chi_closure_new(int function, chi_pack *args);
 void chi_closure_drop(chi_closure *c);
-// Takes a reference. After a failure that nobody has been told, the closure is cancelled at once.
+// Takes a reference. After an unreported failure the closure is cancelled at once.
 void chi_closures_add(chi_closures *q, chi_closure *c);
-// A worker's number: the lowest free one. CHOIR_NONE: no memory.
+// The new worker's number, the lowest free one. CHOIR_NONE: no memory.
 int chi_closures_join(chi_closures *q);
-// The next closure for a worker that can take more, or NULL.
+// To a worker that can take more. NULL: no such worker or closure.
 chi_closure *chi_closures_give(chi_closures *q);
-// Gives a closure to a worker beyond its window, and pins it to the worker.
+// Gives the closure to the worker, beyond its window.
 void chi_closures_pin(chi_closures *q, chi_closure *c, int worker);
 // Call it after more has changed.
 void chi_closures_wants(chi_closures *q, int worker);
-// The worker's closure with this id, or NULL.
 chi_closure *chi_closures_find(const chi_closures *q, int worker, uint64_t id);
-// A worker's closure has returned; takes result. False: the worker does not have it. name: of the
-// worker, for the failure's text. The first failure cancels what waits.
+// Takes result. False: the worker does not have this closure. name: the worker's, for the
+// failure's text. The first failure cancels waiting closures.
 bool chi_closures_finish(chi_closures *q, int worker, uint64_t id, choir_status status,
 		const char *text, const char *name, chi_pack *result);
-// Calls ended for each closure that fails, because it has had too many workers.
+// Calls ended for each closure that fails after its last attempt.
 void chi_closures_lost(chi_closures *q, int worker, const char *why,
 		void (*ended)(void *user, const chi_closure *c), void *user);
 // Nothing waits and nothing runs.
 bool chi_closures_idle(const chi_closures *q);
-// When nothing runs: the first failure becomes this thread's, once, and cancels what waits.
-// CHOIR_OK: there was none.
+// When nothing runs: the first failure becomes this thread's, once, and cancels waiting closures.
+// CHOIR_OK: no failure.
 choir_status chi_closures_take_error(chi_closures *q);
-// Ends all closures that have not finished with this thread's last failure.
+// Unfinished closures get this thread's last failure.
 void chi_closures_end(chi_closures *q);

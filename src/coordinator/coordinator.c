@@ -1,5 +1,5 @@
-// The coordinator: the calls of the program on the main thread, and the dispatch of closures on
-// the thread of the post. The strategy's variables are copies of the servers'.
+// The coordinator: the program's calls on the main thread, and the dispatch of closures on the
+// network thread. The strategy's variables are copies of the servers'.
 #include "coordinator/coordinator.h"
 
 #include "base/alloc.h"
@@ -18,9 +18,7 @@ struct choir_remote_value {
 	choir_values *set;
 };
 
-// ---- Waiting
-
-// With the lock: waits until the predicate holds. Fails if the job has, or if nobody works.
+// With the lock: fails if the job has failed or has no workers.
 static choir_status wait_for(choir_coordinator *c, bool (*holds)(const choir_coordinator *c))
 {
 	double alone = chi_clock_now();
@@ -29,9 +27,9 @@ static choir_status wait_for(choir_coordinator *c, bool (*holds)(const choir_coo
 			chi_error_restore(&c->dispatch.error);
 			return c->dispatch.error.status;
 		}
-		if (c->post.status != CHOIR_OK) {
-			chi_error_restore(&c->post.error);
-			return c->post.status;
+		if (c->network.status != CHOIR_OK) {
+			chi_error_restore(&c->network.error);
+			return c->network.status;
 		}
 		if (holds(c))
 			return CHOIR_OK;
@@ -41,7 +39,7 @@ static choir_status wait_for(choir_coordinator *c, bool (*holds)(const choir_coo
 			return choir_fail(CHOIR_TIMEOUT,
 					"coordinator: there has been no worker for %g s; %zu closures wait",
 					c->task->o.start_timeout, c->dispatch.closures.waiting.n);
-		(void) chi_post_wait(&c->post, chi_clock_now() + 0.25);
+		(void) chi_network_thread_wait(&c->network, chi_clock_now() + 0.25);
 	}
 }
 
@@ -53,7 +51,7 @@ static choir_status wait_until(choir_coordinator *c, bool (*holds)(const choir_c
 	return status;
 }
 
-// On the thread.
+// On the network thread.
 static bool wakes(void *user)
 {
 	const choir_coordinator *c = user;
@@ -75,7 +73,7 @@ static bool is_full(const choir_coordinator *c)
 	return c->dispatch.closures.waiting.n >= (size_t) c->o.queue && !c->dispatch.closures.failed;
 }
 
-// Whoever has waited goes on with space for several.
+// A waiting program continues only when there is space for several closures.
 static bool has_space(const choir_coordinator *c)
 {
 	return c->dispatch.closures.waiting.n < (size_t) (c->o.queue - c->o.queue / 4) ||
@@ -92,8 +90,6 @@ static bool is_complete(const choir_coordinator *c)
 	return chi_dispatch_ready(&c->dispatch) && c->dispatch.workers > 0;
 }
 
-// ---- State of the servers
-
 static choir_status check_answer(choir_coordinator *c)
 {
 	if (c->dispatch.answer.status == CHOIR_OK)
@@ -102,38 +98,38 @@ static choir_status check_answer(choir_coordinator *c)
 	return c->dispatch.answer.status;
 }
 
-// Stops giving closures out, and waits until none runs.
+// Waits until no closure runs.
 static choir_status pause_closures(choir_coordinator *c)
 {
-	chi_mutex_lock(&c->post.lock);
+	chi_mutex_lock(&c->network.lock);
 	c->dispatch.paused = true;
 	const choir_status status = wait_until(c, nothing_runs);
-	chi_mutex_unlock(&c->post.lock);
+	chi_mutex_unlock(&c->network.lock);
 	return status;
 }
 
 static void continue_closures(choir_coordinator *c, bool fresh)
 {
-	chi_mutex_lock(&c->post.lock);
+	chi_mutex_lock(&c->network.lock);
 	c->stale = !fresh || !is_idle(c);
 	c->dispatch.paused = false;
-	chi_mutex_unlock(&c->post.lock);
-	chi_hub_wake(c->post.hub);
+	chi_mutex_unlock(&c->network.lock);
+	chi_hub_wake(c->network.hub);
 }
 
-// Asks the servers for their states, or gives them restores.
+// restores NULL: asks for states.
 static choir_status ask(choir_coordinator *c, const chi_pack *restores)
 {
-	chi_mutex_lock(&c->post.lock);
+	chi_mutex_lock(&c->network.lock);
 	c->restores = restores;
 	c->asks = true;
 	c->dispatch.awaited = c->dispatch.servers;
-	chi_hub_wake(c->post.hub);
+	chi_hub_wake(c->network.hub);
 	choir_status status = wait_until(c, has_answers);
 	if (status == CHOIR_OK)
 		status = check_answer(c);
 	c->asks = false;
-	chi_mutex_unlock(&c->post.lock);
+	chi_mutex_unlock(&c->network.lock);
 	return status;
 }
 
@@ -157,7 +153,7 @@ static choir_status fetch_state(choir_coordinator *c)
 	return CHOIR_OK;
 }
 
-// Between closures: no worker has one while the servers are asked, so all answers are of one step.
+// No worker has a closure while the servers are asked, so all states are of one step.
 static choir_status refresh(void *user)
 {
 	choir_coordinator *c = user;
@@ -181,8 +177,6 @@ static choir_status give_changes(choir_coordinator *c)
 	continue_closures(c, status == CHOIR_OK);
 	return status;
 }
-
-// ---- The thread
 
 static void turn(void *user)
 {
@@ -212,16 +206,17 @@ static choir_status open_coordinator(choir_coordinator *c)
 	char bound[128];
 	CHOIR_TRY(chi_task_introduce(t, &c->o, chi_job_model_hash(&c->model)));
 	const chi_hub_options options = chi_task_hub_options(t, c->model.bytes);
-	CHOIR_TRY(chi_post_open(&c->post, t->connections, &t->hello, &owner, turn, &options));
-	c->post.turn_user = c;
-	c->post.wakes = wakes;
-	CHOIR_TRY(chi_hub_listen(c->post.hub, t->address, bound, sizeof bound));
-	return chi_post_start(&c->post, "coordinator");
+	CHOIR_TRY(chi_network_thread_open(
+			&c->network, t->connections, &t->hello, &owner, turn, &options));
+	c->network.turn_user = c;
+	c->network.wakes = wakes;
+	CHOIR_TRY(chi_hub_listen(c->network.hub, t->address, bound, sizeof bound));
+	return chi_network_thread_start(&c->network, "coordinator");
 }
 
 static choir_status wait_for_all(choir_coordinator *c)
 {
-	chi_mutex_lock(&c->post.lock);
+	chi_mutex_lock(&c->network.lock);
 	c->dispatch.paused = true;
 	choir_status status = wait_until(c, is_complete);
 	if (status == CHOIR_TIMEOUT) {
@@ -235,7 +230,7 @@ static choir_status wait_for_all(choir_coordinator *c)
 				servers, c->dispatch.servers, c->dispatch.workers, c->task->address,
 				c->task->o.start_timeout);
 	}
-	chi_mutex_unlock(&c->post.lock);
+	chi_mutex_unlock(&c->network.lock);
 	if (status == CHOIR_OK)
 		status = give_state(c);
 	continue_closures(c, true);
@@ -304,12 +299,12 @@ void choir_coordinator_free(choir_coordinator *c)
 	if (c->strategy->remote == &c->remote)
 		c->strategy->remote = NULL;
 	chi_error failure = { .status = CHOIR_OK };
-	if (c->post.opened) {
-		chi_mutex_lock(&c->post.lock);
+	if (c->network.opened) {
+		chi_mutex_lock(&c->network.lock);
 		failure = c->dispatch.failed ? c->dispatch.error : failure;
-		chi_mutex_unlock(&c->post.lock);
+		chi_mutex_unlock(&c->network.lock);
 	}
-	chi_post_close(&c->post, failure.status == CHOIR_OK ? NULL : &failure);
+	chi_network_thread_close(&c->network, failure.status == CHOIR_OK ? NULL : &failure);
 	if (failure.status != CHOIR_OK)
 		chi_health_fail(failure.status, failure.text, true);
 	chi_health_close(!c->made || failure.status != CHOIR_OK);
@@ -318,8 +313,6 @@ void choir_coordinator_free(choir_coordinator *c)
 	chi_free(c);
 	chi_error_restore(&before);
 }
-
-// ---- Calls
 
 static choir_status check_call(const choir_coordinator *c, const char *what)
 {
@@ -340,12 +333,12 @@ static choir_status find_function(const choir_coordinator *c, const char *name, 
 // With the lock.
 static choir_status add(choir_coordinator *c, chi_closure *closure)
 {
-	if (is_full(c) || c->dispatch.failed || c->post.status != CHOIR_OK)
+	if (is_full(c) || c->dispatch.failed || c->network.status != CHOIR_OK)
 		CHOIR_TRY(wait_until(c, has_space));
 	chi_closures_add(&c->dispatch.closures, closure);
 	c->stale = true;
 	if (c->dispatch.closures.hungry != CHOIR_NONE)
-		chi_hub_wake(c->post.hub);
+		chi_hub_wake(c->network.hub);
 	if (!c->dispatch.closures.failed)
 		return CHOIR_OK;
 	CHOIR_TRY(wait_until(c, nothing_runs));
@@ -374,7 +367,7 @@ choir_status choir_coordinator_schedule(
 		chi_free(v);
 		return CHOIR_NO_MEMORY;
 	}
-	chi_mutex_lock(&c->post.lock);
+	chi_mutex_lock(&c->network.lock);
 	status = add(c, closure);
 	if (v != NULL && closure->id != 0) {
 		*v = (choir_remote_value){ .coordinator = c, .closure = closure };
@@ -383,25 +376,25 @@ choir_status choir_coordinator_schedule(
 		chi_closure_drop(closure);
 		chi_free(v);
 	}
-	chi_mutex_unlock(&c->post.lock);
+	chi_mutex_unlock(&c->network.lock);
 	return status;
 }
 
 choir_status choir_coordinator_join(choir_coordinator *c)
 {
 	CHOIR_TRY(check_call(c, "join"));
-	chi_mutex_lock(&c->post.lock);
+	chi_mutex_lock(&c->network.lock);
 	choir_status status = wait_until(c, is_idle);
 	if (status == CHOIR_OK)
 		status = chi_closures_take_error(&c->dispatch.closures);
-	chi_mutex_unlock(&c->post.lock);
+	chi_mutex_unlock(&c->network.lock);
 	return status;
 }
 
 choir_status choir_coordinator_done(choir_coordinator *c, bool *done)
 {
 	CHOIR_TRY(check_call(c, "done"));
-	chi_mutex_lock(&c->post.lock);
+	chi_mutex_lock(&c->network.lock);
 	choir_status status = CHOIR_OK;
 	if (c->dispatch.failed) {
 		chi_error_restore(&c->dispatch.error);
@@ -410,7 +403,7 @@ choir_status choir_coordinator_done(choir_coordinator *c, bool *done)
 	*done = is_idle(c);
 	if (status == CHOIR_OK)
 		status = chi_closures_take_error(&c->dispatch.closures);
-	chi_mutex_unlock(&c->post.lock);
+	chi_mutex_unlock(&c->network.lock);
 	return status;
 }
 
@@ -436,13 +429,13 @@ choir_status choir_coordinator_fetch(
 	CHOIR_TRY(check_call(c, "fetch"));
 	if (value == NULL || value->coordinator != c || result == NULL)
 		return choir_fail(CHOIR_INVALID, "fetch: the value is not of this coordinator, or NULL");
-	chi_mutex_lock(&c->post.lock);
+	chi_mutex_lock(&c->network.lock);
 	c->fetches = value->closure;
 	choir_status status = is_fetched(c) ? CHOIR_OK : wait_until(c, is_fetched);
 	if (status == CHOIR_OK && value->closure->status != CHOIR_OK)
 		status = choir_fail(value->closure->status, "%s",
 				value->closure->error != NULL ? value->closure->error : "out of memory");
-	chi_mutex_unlock(&c->post.lock);
+	chi_mutex_unlock(&c->network.lock);
 	if (status == CHOIR_OK && value->set == NULL)
 		status = unpack_result(value);
 	*result = status == CHOIR_OK ? value->set : NULL;
@@ -454,20 +447,20 @@ static bool is_called(const choir_coordinator *c)
 	return c->call == NULL;
 }
 
-// Has the thread call a function on each worker.
+// On each worker, by the network thread.
 static choir_status call_all(choir_coordinator *c, chi_call *call)
 {
-	chi_mutex_lock(&c->post.lock);
+	chi_mutex_lock(&c->network.lock);
 	c->call = call;
 	c->stale = true;
-	chi_hub_wake(c->post.hub);
+	chi_hub_wake(c->network.hub);
 	choir_status status = wait_until(c, is_called);
 	c->call = NULL;
 	if (status == CHOIR_OK && call->error.status != CHOIR_OK) {
 		chi_error_restore(&call->error);
 		status = call->error.status;
 	}
-	chi_mutex_unlock(&c->post.lock);
+	chi_mutex_unlock(&c->network.lock);
 	return status;
 }
 
@@ -491,13 +484,13 @@ choir_status choir_coordinator_read_all(
 		choir_remote_value v = { .coordinator = c, .closure = call.closure[i] };
 		choir_values *set;
 		const choir_status fetched = choir_coordinator_fetch(c, &v, &set);
-		chi_mutex_lock(&c->post.lock);
+		chi_mutex_lock(&c->network.lock);
 		if (fetched == CHOIR_OK)
 			sets[(*n)++] = set;
 		else if (status == CHOIR_OK && (fetched != CHOIR_PEER_LOST || c->dispatch.failed))
 			status = fetched;
 		chi_closure_drop(v.closure);
-		chi_mutex_unlock(&c->post.lock);
+		chi_mutex_unlock(&c->network.lock);
 		if (fetched != CHOIR_OK)
 			choir_values_free(v.set);
 	}
@@ -511,9 +504,9 @@ void choir_remote_value_free(choir_remote_value *v)
 {
 	if (v == NULL)
 		return;
-	chi_mutex_lock(&v->coordinator->post.lock);
+	chi_mutex_lock(&v->coordinator->network.lock);
 	chi_closure_drop(v->closure);
-	chi_mutex_unlock(&v->coordinator->post.lock);
+	chi_mutex_unlock(&v->coordinator->network.lock);
 	choir_values_free(v->set);
 	chi_free(v);
 }
@@ -522,7 +515,7 @@ void choir_coordinator_staleness(const choir_coordinator *c, double *mean, int64
 {
 	chi_staleness all = { 0 };
 	if (c != NULL) {
-		chi_mutex *lock = (chi_mutex *) (uintptr_t) &c->post.lock;
+		chi_mutex *lock = (chi_mutex *) (uintptr_t) &c->network.lock;
 		chi_mutex_lock(lock);
 		all = c->dispatch.staleness;
 		chi_mutex_unlock(lock);
@@ -535,7 +528,7 @@ int choir_coordinator_workers(const choir_coordinator *c)
 {
 	if (c == NULL)
 		return 0;
-	chi_mutex *lock = (chi_mutex *) (uintptr_t) &c->post.lock;
+	chi_mutex *lock = (chi_mutex *) (uintptr_t) &c->network.lock;
 	chi_mutex_lock(lock);
 	const int workers = c->dispatch.workers;
 	chi_mutex_unlock(lock);

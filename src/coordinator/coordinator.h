@@ -1,4 +1,4 @@
-// A coordinator's state. What both threads use is protected by the post's lock.
+// A coordinator's state. The network thread's lock protects what both threads use.
 #pragma once
 
 #include "coordinator/dispatch.h"
@@ -7,7 +7,7 @@
 #include "coordinator/task.h"
 #include "strategy/remote_variables.h"
 
-// A call of a function on each worker, which the thread makes.
+// A call on each worker, made by the network thread.
 typedef struct {
 	int function, capacity, n;
 	chi_closure **closure;
@@ -20,14 +20,14 @@ struct choir_coordinator {
 	choir_coordinator_options o; // with defaults
 	chi_job_model model;
 	chi_dispatch dispatch;
-	chi_post post;
+	chi_network_thread network;
 	chi_remote remote;
 	bool made;
-	bool (*awaited)(const struct choir_coordinator *c); // by the main thread; NULL: nothing
+	bool (*awaited)(const struct choir_coordinator *c); // by the main thread, or NULL
 	bool stale; // the servers may have newer values
-	uint64_t versions; // of the model, when the servers had the same
-	bool asks; // the thread asks the servers: for their states, or to take restores
+	uint64_t versions; // of the model, when the servers had equal ones
+	bool asks; // the network thread must send SNAPSHOT or RESTORE
 	const chi_pack *restores;
-	chi_call *call; // NULL: none is asked for
-	const chi_closure *fetches; // what the program waits for
+	chi_call *call; // or NULL
+	const chi_closure *fetches; // awaited by the program
 };

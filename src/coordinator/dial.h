@@ -1,9 +1,9 @@
-// Joining a coordinator, which may not be there yet.
+// Joining a coordinator that may not listen yet.
 #pragma once
 
 #include "coordinator/task.h"
 
-// Whether dialling again may help: nobody listens yet, or the servers have not come yet.
+// True: the coordinator does not listen yet, or its servers have not joined.
 static inline bool chi_dial_again(choir_status status)
 {
 	return status == CHOIR_NOT_FOUND || status == CHOIR_TIMEOUT || status == CHOIR_PEER_LOST;

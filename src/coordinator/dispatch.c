@@ -1,5 +1,5 @@
-// Servers, workers and the closures between them. A fence travels to each server in front of every
-// later FORGET, on the same connection, so nobody waits for it.
+// Servers, workers and closures. Each server gets a FENCE before every later FORGET, on the same
+// connection, so no answer is needed.
 #include "coordinator/dispatch.h"
 
 #include "base/alloc.h"
@@ -93,7 +93,7 @@ static void tell_servers(chi_dispatch *d, uint16_t kind, uint64_t number)
 	chi_pack_free(&p);
 }
 
-// A worker that finishes closures within less time than a message needs gets more at a time.
+// A worker whose closures take less time than a message gets more at a time.
 static void note_pace(chi_dispatch *d, const chi_peer *p)
 {
 	static const double SHORT = 0.0005; // seconds
@@ -129,7 +129,7 @@ static choir_status take_done(chi_dispatch *d, chi_peer *p, chi_unpack *u)
 	if (result.failed)
 		return CHOIR_NO_MEMORY;
 	const chi_closure *c = chi_closures_find(&d->closures, p->handshake.peer.index, id);
-	const bool has_marks = c != NULL && (changes > 0 || c->attempt > 1);
+	const bool has_changes = c != NULL && (changes > 0 || c->attempt > 1);
 	const bool found = chi_closures_finish(&d->closures, p->handshake.peer.index, id,
 			(choir_status) status, text, p->name, &result);
 	chi_pack_free(&result);
@@ -139,7 +139,7 @@ static choir_status take_done(chi_dispatch *d, chi_peer *p, chi_unpack *u)
 	d->staleness.pushes += stale.pushes;
 	d->staleness.sum += stale.sum;
 	d->staleness.max = stale.max > d->staleness.max ? stale.max : d->staleness.max;
-	if (has_marks)
+	if (has_changes)
 		tell_servers(d, CHI_MESSAGE_FORGET, id);
 	note_pace(d, p);
 	return CHOIR_OK;
@@ -160,7 +160,7 @@ static choir_status take_answer(
 	chi_unpack u = { .data = payload, .bytes = (size_t) frame->bytes };
 	chi_error e = { .status = (choir_status) chi_unpack_u32(&u) };
 	chi_unpack_text(&u, e.text, sizeof e.text);
-	(void) chi_unpack_u64(&u); // a server's answer to a worker has staleness here
+	(void) chi_unpack_u64(&u); // the field for staleness
 	CHOIR_TRY(chi_unpack_end(&u, "ANSWER"));
 	if (e.status != CHOIR_OK && d->answer.status == CHOIR_OK)
 		d->answer = e;
@@ -229,7 +229,7 @@ static void send_run(chi_dispatch *d, const chi_closure *c)
 	chi_pack_u32(&p, (uint32_t) c->function);
 	chi_pack_u64(&p, c->args.bytes);
 	const choir_connection_part parts[] = { { p.data, p.bytes }, { c->args.data, c->args.bytes } };
-	if (p.failed) // the peer is lost then, and the closure goes to another
+	if (p.failed) // the peer is lost, and another worker gets the closure
 		(void) chi_peer_send_pack(d->worker[c->worker], CHI_MESSAGE_RUN, 0, &p);
 	else
 		(void) chi_peer_send(d->worker[c->worker], CHI_MESSAGE_RUN, 0, parts, 2);

@@ -1,13 +1,13 @@
-// A message that refers to its large fields instead of copying them. Between processes of one
-// host, the receiver reads these fields from the sender's memory. Between hosts, and where the
-// system does not allow this, the sender joins all bytes (0101).
+// A message that refers to its large fields. On the same host, the receiver reads these fields
+// from the sender's memory. Otherwise, or where the system does not allow this, the sender joins
+// all bytes (0101).
 #pragma once
 
 #include "base/alloc.h"
 #include "base/serialization.h"
 
 typedef struct {
-	size_t at; // bytes of the pack in front of it
+	size_t at; // bytes of the pack before it
 	const void *data;
 	size_t bytes;
 } chi_large_field;
@@ -20,16 +20,16 @@ typedef struct {
 } chi_large_message;
 
 void chi_large_message_free(chi_large_message *m);
-// Appends a field, aligned in the message. data must stay valid and unchanged.
+// A field, aligned in the message. data must stay unchanged.
 void chi_large_message_add(chi_large_message *m, const void *data, size_t bytes);
 size_t chi_large_message_bytes(const chi_large_message *m);
 void chi_large_message_join(const chi_large_message *m, chi_pack *to);
-// Appends where the message lies: its size, then the number, addresses and sizes of its parts.
+// Appends the message's size, then the number, addresses and sizes of its parts.
 void chi_large_message_offer(const chi_large_message *m, chi_pack *to);
 
 // A field of chi_large_message_add; NULL after a failure.
 const void *chi_unpack_large(chi_unpack *u, size_t bytes);
-// Takes what chi_large_message_offer has written, and copies the message from process pid.
-// CHOIR_CORRUPT: damaged, or more than max bytes. CHOIR_PEER_LOST: its memory cannot be read.
+// Unpacks chi_large_message_offer's bytes, and copies the message from process pid. CHOIR_CORRUPT:
+// damaged, or more than max bytes. CHOIR_PEER_LOST: the memory cannot be read.
 choir_status chi_large_message_fetch(
 		chi_unpack *u, int64_t pid, size_t max, chi_scratch *to, size_t *bytes);

@@ -1,6 +1,6 @@
-// What parameter servers hold, for a checkpoint: the state of a model, with optimizers' slots:
-// step, values, then for each optimizer its entries, each with name, dtype, shape and bytes. Each
-// server has all slots, but the rows of a variable are those of the server that it belongs to.
+// Parameter servers' state in a checkpoint: step, values, then each optimizer's entries with name,
+// dtype, shape and bytes. Each server has all slots; a variable's rows come from the server that
+// it belongs to.
 #include "coordinator/ps_checkpoint.h"
 
 #include "base/alloc.h"
@@ -52,8 +52,8 @@ static choir_status restore_values(chi_job_model *m, int states, chi_unpack u[])
 	return CHOIR_OK;
 }
 
-// The bytes of an entry that server has: of "o/VARIABLE/SLOT" those of the variable, or of its
-// shards, that belong to the server; of others those of the first server.
+// The server's bytes of an entry: for "o/VARIABLE/SLOT" those of the variable or its shards that
+// belong to the server; others belong to the first server.
 static void merge(const chi_job_model *m, int server, const char *name, const char *from, char *to,
 		size_t bytes)
 {

@@ -1,4 +1,4 @@
-// Requests of workers and the coordinator: changes with marks, fences, values by version.
+// Requests of workers and the coordinator: changes made once, fences, values by version.
 #include "coordinator/ps_requests.h"
 
 #include "base/alloc.h"
@@ -16,7 +16,7 @@ void chi_server_free(chi_server *s)
 {
 	for (int i = 0; i < s->n; i++)
 		chi_pack_free(&s->workers[i].rows);
-	chi_marks_free(&s->marks);
+	chi_exactly_once_free(&s->once);
 	chi_pack_free(&s->values);
 	chi_pack_free(&s->asked);
 	chi_free(s->offered.memory);
@@ -32,7 +32,7 @@ choir_status chi_server_admit(void *server, chi_peer *peer, chi_pack *welcome)
 	const chi_server *s = server;
 	if (strcmp(peer->handshake.peer.role, "worker") != 0)
 		return choir_fail(CHOIR_INVALID, "%s: a worker is needed", peer->handshake.peer.role);
-	if (chi_marks_fenced(&s->marks, peer->handshake.peer.incarnation))
+	if (chi_exactly_once_fenced(&s->once, peer->handshake.peer.incarnation))
 		return choir_fail(CHOIR_PEER_LOST, "this worker was given up by the coordinator");
 	if (s->n == (int) (sizeof s->workers / sizeof s->workers[0]))
 		return choir_fail(CHOIR_STATE, "%d workers are connected; no more are possible", s->n);
@@ -69,7 +69,7 @@ void chi_server_lost(void *server, chi_peer *peer, choir_status status)
 
 static choir_status fence(chi_server *s, uint64_t incarnation)
 {
-	CHOIR_TRY(chi_marks_fence(&s->marks, incarnation));
+	CHOIR_TRY(chi_exactly_once_fence(&s->once, incarnation));
 	for (int i = s->n; i-- > 0;)
 		if (s->workers[i].peer->handshake.peer.incarnation == incarnation) {
 			chi_peer_end(s->workers[i].peer, CHOIR_PEER_LOST,
@@ -106,18 +106,18 @@ static void end_change(chi_server *s)
 	chi_atomic64_add(&s->open.changes, 1);
 }
 
-// A change that fails has changed nothing, so it has no mark, and the closure fails.
+// A failed change has changed nothing, so it is not remembered, and the closure fails.
 static choir_status change(chi_server *s, chi_peer *p, uint16_t kind, chi_unpack *u)
 {
 	const uint64_t closure = chi_unpack_u64(u), ordinal = chi_unpack_u64(u);
 	const uint64_t pulled = chi_unpack_u64(u);
 	if (u->failed || closure == 0)
 		return choir_fail(CHOIR_CORRUPT, "a change without a closure");
-	if (chi_marks_have(&s->marks, closure, ordinal)) {
+	if (chi_exactly_once_have(&s->once, closure, ordinal)) {
 		s->repeats++;
 		return answer(p, CHOIR_OK, CHI_NO_STALENESS);
 	}
-	CHOIR_TRY(chi_marks_add(&s->marks, closure, ordinal));
+	CHOIR_TRY(chi_exactly_once_add(&s->once, closure, ordinal));
 	const uint64_t staleness = kind == CHI_MESSAGE_PUSH && pulled != 0 && pulled <= s->version
 			? s->version - pulled
 			: CHI_NO_STALENESS;
@@ -126,11 +126,11 @@ static choir_status change(chi_server *s, chi_peer *p, uint16_t kind, chi_unpack
 	end_change(s);
 	s->changes += status == CHOIR_OK;
 	if (status != CHOIR_OK)
-		chi_marks_remove(&s->marks, closure, ordinal);
+		chi_exactly_once_remove(&s->once, closure, ordinal);
 	return answer(p, status, staleness);
 }
 
-// The token proves that the worker has not freed or changed the message while it was read.
+// The token proves that the worker kept the message while it was read.
 static choir_status take_offer(chi_server *s, chi_peer *p, chi_unpack *u)
 {
 	const int64_t pid = p->handshake.peer.pid;
@@ -148,7 +148,7 @@ static choir_status take_offer(chi_server *s, chi_peer *p, chi_unpack *u)
 			&(chi_unpack){ .data = (const void *) s->offered.memory, .bytes = bytes });
 }
 
-// Workers mostly ask for the same variables, so the values of the last PULL are kept.
+// Workers mostly ask for the same variables, so the last PULL's values are kept.
 static choir_status collect_values(chi_server *s, chi_unpack *u)
 {
 	const size_t bytes = u->bytes - u->at;
@@ -164,8 +164,7 @@ static choir_status collect_values(chi_server *s, chi_unpack *u)
 	return CHOIR_OK;
 }
 
-// The rows stay where they are until the worker asks again. They are many, so their memory is
-// kept.
+// The rows are many, so their memory is kept.
 static choir_status send_address(chi_server *s, chi_peer *p, chi_unpack *u)
 {
 	chi_pack head = { 0 }, *rows = NULL;
@@ -235,7 +234,7 @@ static choir_status from_coordinator(chi_server *s, chi_peer *p, uint16_t kind, 
 	case CHI_MESSAGE_FORGET:
 		number = chi_unpack_u64(u);
 		CHOIR_TRY(chi_unpack_end(u, "FORGET"));
-		chi_marks_forget(&s->marks, number);
+		chi_exactly_once_forget(&s->once, number);
 		return CHOIR_OK;
 	case CHI_MESSAGE_SNAPSHOT:
 		return send_state(s, p);
@@ -253,7 +252,7 @@ choir_status chi_server_frame(
 	chi_unpack u = { .data = payload, .bytes = (size_t) frame->bytes };
 	if (is_coordinator(peer))
 		return from_coordinator(s, peer, frame->kind, &u);
-	if (chi_marks_fenced(&s->marks, peer->handshake.peer.incarnation))
+	if (chi_exactly_once_fenced(&s->once, peer->handshake.peer.incarnation))
 		return choir_fail(CHOIR_PEER_LOST, "this worker was given up by the coordinator");
 	if (frame->kind == CHI_MESSAGE_PULL || frame->kind == CHI_MESSAGE_ROWS)
 		return send_values(s, peer, frame->kind, &u);

@@ -1,5 +1,5 @@
-// A parameter server's side of the messages: makes each change once, and refuses workers that were
-// given up. A state machine on a hub; what the values are is the model's business.
+// A parameter server's side of the messages: makes each change once, and refuses fenced workers. A
+// state machine on a hub; chi_server_model has the values.
 #pragma once
 
 #include "coordinator/large_message.h"
@@ -8,35 +8,35 @@
 
 typedef struct {
 	void *user;
-	// Applies the rest of a PUSH or ASSIGN, whole or not at all.
+	// The rest of a PUSH or ASSIGN, applied whole or not at all.
 	choir_status (*change)(void *user, uint16_t kind, chi_unpack *u);
-	// What a PULL or ROWS asks for.
+	// For a PULL or ROWS.
 	choir_status (*values)(void *user, uint16_t kind, chi_unpack *u, chi_pack *to);
 	choir_status (*save)(void *user, chi_pack *to);
 	choir_status (*restore)(void *user, chi_unpack *u);
-	// Where the values lie after a change, for open.address. NULL: they are not open.
+	// Updates open.address after a change. NULL: workers cannot read the values directly.
 	void (*locate)(void *user);
 } chi_server_model;
 
 typedef struct {
 	chi_peer *peer;
-	chi_pack rows; // that it reads from here
+	chi_pack rows; // for ROWS_THERE
 } chi_server_worker;
 
 typedef struct {
 	chi_server_model model;
-	chi_marks marks;
+	chi_exactly_once once;
 	int index; // of this server, for its model
 	uint64_t version; // counts changes
 	chi_open_values open;
-	chi_scratch offered; // the message that was read last
-	size_t max; // bytes of an offered message
-	uint64_t changes, repeats; // made, and left out because they had been made
-	chi_pack values, asked; // values: of version values_version, for this PULL
+	chi_scratch offered; // the last message read
+	size_t max; // bytes of a message
+	uint64_t changes, repeats; // repeats: skipped
+	chi_pack values, asked; // values: of values_version, for this PULL
 	uint64_t values_version;
 	chi_server_worker workers[1024]; // connected
 	int n;
-	bool ended; // the coordinator has ended: end
+	bool ended; // by the coordinator, as end says
 	chi_error end;
 } chi_server;
 

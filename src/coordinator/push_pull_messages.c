@@ -1,4 +1,4 @@
-// Values, gradients and assignments as bytes, and what a server does with them.
+// Values, gradients and assignments as bytes, and a server's handling of them.
 #include "coordinator/push_pull_messages.h"
 
 #include "base/alloc.h"
@@ -254,7 +254,7 @@ choir_status chi_job_model_pack_assign(const chi_job_model *m, const choir_varia
 	return memory == NULL ? CHOIR_NO_MEMORY : choir_tensor_to_host(t, memory, bytes);
 }
 
-// The bytes of a tensor of v's dtype and shape, as a tensor of f. The message need not be aligned.
+// v's dtype and shape. Copied, since the message need not be aligned.
 static choir_tensor *take_tensor(choir_frame *f, const choir_variable *v, chi_unpack *u)
 {
 	size_t bytes;

@@ -17,7 +17,7 @@ typedef struct {
 	size_t bytes; // of all variables
 } chi_job_model;
 
-// Collects what has been made in s. CHOIR_UNSUPPORTED: an optimizer needs the gradients of all
+// Lists s's variables and optimizers. CHOIR_UNSUPPORTED: an optimizer needs the gradients of all
 // servers, or a dynamic loss scale.
 choir_status chi_job_model_collect(chi_job_model *m, choir_strategy *s, int servers);
 void chi_job_model_free(chi_job_model *m);
@@ -27,13 +27,13 @@ uint64_t chi_job_model_versions(
 // The variable's number, or n.
 size_t chi_job_model_find(const chi_job_model *m, const choir_variable *v);
 
-// The values of the variables of one server.
+// Of one server's variables.
 choir_status chi_job_model_pack_values(const chi_job_model *m, int server, chi_pack *to);
-// The values that a PULL or ROWS asks for, behind its version.
+// For a PULL or ROWS, after its version.
 choir_status chi_job_model_pack_asked(const chi_job_model *m, chi_unpack *u, chi_pack *to);
 choir_status chi_job_model_pack_rows(const chi_job_model *m, chi_unpack *u, chi_pack *to);
-// A PUSH or ASSIGN, without its first fields, and what it does.
-// Returns the number of gradients for this server. The message refers to the gradients.
+// A PUSH or ASSIGN without its first fields. Returns the number of gradients for this server. The
+// message refers to the gradients.
 uint32_t chi_job_model_pack_push(const chi_job_model *m, int server, const void *optimizer,
 		size_t n, choir_variable *const v[], const chi_remote_gradient gradient[],
 		chi_large_message *to);

@@ -1,4 +1,4 @@
-// A parameter server: one thread, which receives changes and applies them.
+// A parameter server: one thread receives and applies changes.
 #include "coordinator/serve_ps.h"
 
 #include "coordinator/dial.h"
@@ -134,7 +134,7 @@ static choir_status serve(ps *p, choir_task *t)
 	CHOIR_TRY(join(p, t));
 	while (!p->server.ended)
 		CHOIR_TRY(chi_hub_step(p->hub, HUGE_VAL));
-	chi_hub_end(p->hub, p->server.end.status, p->server.end.text); // tells the workers
+	chi_hub_end(p->hub, p->server.end.status, p->server.end.text);
 	chi_error_restore(&p->server.end);
 	return p->server.end.status == CHOIR_END ? CHOIR_OK : p->server.end.status;
 }

@@ -1,6 +1,6 @@
-// A worker: the main thread runs closures, the network's thread (network_thread.h) sends and
-// receives. A run begins with the values of the servers. Changes are sent when they are made, and
-// a closure is done when the servers have answered all of them.
+// A worker: the main thread runs closures, and network_thread.h sends and receives. A run begins
+// with the servers' values. Changes are sent when they are made, and a closure is done when the
+// servers have answered all.
 #include "coordinator/serve_worker.h"
 
 #include "coordinator/dial.h"
@@ -17,8 +17,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-// ---- The thread
 
 static bool all_connected(const chi_remote_worker *w)
 {
@@ -65,7 +63,7 @@ static void joined(void *user, chi_peer *peer)
 		end(w, choir_fail(CHOIR_CORRUPT, "a welcome with %d servers", w->servers));
 	for (int i = 0; i < w->servers && !w->ended; i++) {
 		chi_unpack_text(&u, address, sizeof address);
-		if (chi_hub_dial(w->post.hub, address, (void *) (intptr_t) i) == NULL)
+		if (chi_hub_dial(w->network.hub, address, (void *) (intptr_t) i) == NULL)
 			end(w, choir_error_status());
 	}
 	w->model.servers = w->servers;
@@ -150,8 +148,6 @@ static void lost(void *user, chi_peer *peer, choir_status status)
 			w->server[i].peer = NULL;
 }
 
-// ---- The main thread
-
 static choir_status call(chi_remote_worker *w, uint32_t function, chi_unpack *args)
 {
 	choir_closure *c = &w->closure;
@@ -186,9 +182,10 @@ static choir_status send_done(chi_remote_worker *w, choir_status status)
 	chi_pack_u64(&done, changes);
 	w->staleness = (chi_staleness){ 0 };
 	chi_pack_free(&result);
-	chi_mutex_lock(&w->post.lock);
-	const choir_status sent = chi_post_send(&w->post, &w->coordinator, CHI_MESSAGE_DONE, &done);
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
+	const choir_status sent =
+			chi_network_thread_send(&w->network, &w->coordinator, CHI_MESSAGE_DONE, &done);
+	chi_mutex_unlock(&w->network.lock);
 	return sent;
 }
 
@@ -209,11 +206,11 @@ static choir_status run_closure(chi_remote_worker *w, const chi_pack *pack)
 	const choir_status answers = chi_worker_await_answers(w);
 	if (status != CHOIR_OK)
 		chi_error_restore(&why);
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	const bool ended = w->ended;
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	if (ended)
-		return CHOIR_OK; // the loop says why
+		return CHOIR_OK; // the loop reports it
 	const choir_status sent = send_done(w, status != CHOIR_OK ? status : answers);
 	w->closure.id = 0;
 	return sent;
@@ -221,15 +218,15 @@ static choir_status run_closure(chi_remote_worker *w, const chi_pack *pack)
 
 static chi_waiting_closure *next_closure(chi_remote_worker *w)
 {
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	while (w->first == NULL && chi_worker_check(w) == CHOIR_OK)
-		(void) chi_post_wait(&w->post, chi_clock_deadline(1));
+		(void) chi_network_thread_wait(&w->network, chi_clock_deadline(1));
 	chi_waiting_closure *c = chi_worker_check(w) == CHOIR_OK ? w->first : NULL;
 	if (c != NULL) {
 		w->first = c->next;
 		w->last = w->first == NULL ? &w->first : w->last;
 	}
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	return c;
 }
 
@@ -246,15 +243,15 @@ static choir_status work(chi_remote_worker *w)
 			free_waiting(c))
 		status = run_closure(w, &c->pack);
 	CHOIR_TRY(status);
-	chi_mutex_lock(&w->post.lock);
-	const chi_error why = w->ended ? w->end : w->post.error;
-	status = w->ended ? w->end.status : w->post.status;
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
+	const chi_error why = w->ended ? w->end : w->network.error;
+	status = w->ended ? w->end.status : w->network.status;
+	chi_mutex_unlock(&w->network.lock);
 	chi_error_restore(&why);
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
-// One attempt to join. The post is open afterwards, and is closed by the caller.
+// Opens the network thread, which the caller closes.
 static choir_status join_once(chi_remote_worker *w, double until)
 {
 	const chi_hub_options options = chi_task_hub_options(w->task, w->model.bytes);
@@ -262,20 +259,20 @@ static choir_status join_once(chi_remote_worker *w, double until)
 	w->welcome = w->ended = false;
 	w->servers = 0;
 	memset(w->server, 0, sizeof w->server);
-	CHOIR_TRY(chi_post_open(
-			&w->post, w->task->connections, &w->task->hello, &owner, NULL, &options));
-	if (chi_hub_dial(w->post.hub, w->task->address, NULL) == NULL)
+	CHOIR_TRY(chi_network_thread_open(
+			&w->network, w->task->connections, &w->task->hello, &owner, NULL, &options));
+	if (chi_hub_dial(w->network.hub, w->task->address, NULL) == NULL)
 		return choir_error_status();
-	CHOIR_TRY(chi_post_start(&w->post, "worker"));
-	chi_mutex_lock(&w->post.lock);
+	CHOIR_TRY(chi_network_thread_start(&w->network, "worker"));
+	chi_mutex_lock(&w->network.lock);
 	choir_status status = chi_worker_check(w);
 	while (status == CHOIR_OK && !all_connected(w) && chi_clock_now() < until) {
-		(void) chi_post_wait(&w->post, chi_clock_deadline(0.25));
+		(void) chi_network_thread_wait(&w->network, chi_clock_deadline(0.25));
 		status = chi_worker_check(w);
 	}
 	if (status == CHOIR_OK && !all_connected(w))
 		status = choir_fail(CHOIR_TIMEOUT, "not all servers answered");
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	return status;
 }
 
@@ -283,7 +280,7 @@ static void close_post(chi_remote_worker *w)
 {
 	chi_error why;
 	chi_error_save(&why);
-	chi_post_close(&w->post, NULL);
+	chi_network_thread_close(&w->network, NULL);
 	for (int i = 0; i < CHI_SERVERS_MAX; i++)
 		chi_pack_free(&w->server[i].values);
 	while (w->first != NULL) {

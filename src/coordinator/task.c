@@ -1,4 +1,4 @@
-// Tasks: options or TF_CONFIG, the key, and what a process says about itself.
+// Tasks: options or TF_CONFIG, the key, and the process's hello.
 #include "coordinator/task.h"
 
 #include "base/alloc.h"
@@ -50,7 +50,7 @@ static bool is(const choir_task *t, const char *type)
 	return strcmp(t->type, type) == 0;
 }
 
-// The process's number in its job: choir run's, else the launcher's.
+// choir run's, else the launcher's.
 static int find_number(void)
 {
 	int64_t number;

@@ -1,5 +1,5 @@
-// A worker pulls values from the servers: variables that were read whole at the beginning of a
-// run, and rows when they are first read.
+// A worker pulls values from the servers: at the beginning of a run the variables that runs read
+// whole, and rows when they are first read.
 #include "coordinator/worker_pull.h"
 
 #include "base/alloc.h"
@@ -15,9 +15,9 @@ choir_status chi_worker_check(chi_remote_worker *w)
 		chi_error_restore(&w->end);
 		return w->end.status == CHOIR_END ? CHOIR_CANCELLED : w->end.status;
 	}
-	if (w->post.status != CHOIR_OK) {
-		chi_error_restore(&w->post.error);
-		return w->post.status;
+	if (w->network.status != CHOIR_OK) {
+		chi_error_restore(&w->network.error);
+		return w->network.status;
 	}
 	return CHOIR_OK;
 }
@@ -27,9 +27,7 @@ static bool is_wanted(const chi_remote_worker *w, int number, size_t i)
 	return w->part[i].whole && i % (size_t) w->servers == (size_t) number;
 }
 
-// ---- Values in the memory of a server on this host
-
-// A worker's copy that other threads do not lock and that lies in host memory.
+// In host memory, and not locked by other threads.
 static bool is_plain(const choir_variable *v)
 {
 	return v->shards == 0 && v->copies == 1 && v->concurrency == CHI_EXCLUSIVE &&
@@ -61,7 +59,7 @@ static bool read_addresses(
 	return chi_process_memory_read(s->pid, &part, 1);
 }
 
-// All variables of a server that are read whole, each at its place.
+// A server's variables that are read whole.
 static bool read_open(chi_remote_worker *w, int number)
 {
 	size_t n = 0;
@@ -76,8 +74,7 @@ static bool read_open(chi_remote_worker *w, int number)
 	return done && chi_process_memory_read(w->server[number].pid, w->memory, n);
 }
 
-// Without the lock. False: ask by a message. Values that change while they are read are read
-// again.
+// Without the lock. False: ask by a message. Values that changed meanwhile are read again.
 static bool pull_open(chi_remote_worker *w, int number)
 {
 	enum { TRIES = 24 };
@@ -115,8 +112,6 @@ static void note_written(chi_remote_worker *w, int number)
 		}
 }
 
-// ---- Values by messages
-
 static choir_status ask_for_values(chi_remote_worker *w, int number)
 {
 	chi_pack p = { 0 };
@@ -131,7 +126,7 @@ static choir_status ask_for_values(chi_remote_worker *w, int number)
 		if (is_wanted(w, number, i))
 			chi_pack_u32(&p, (uint32_t) i);
 	w->server[number].pulls = true;
-	return chi_post_send(&w->post, &w->server[number].peer, CHI_MESSAGE_PULL, &p);
+	return chi_network_thread_send(&w->network, &w->server[number].peer, CHI_MESSAGE_PULL, &p);
 }
 
 static choir_status await_values(chi_remote_worker *w)
@@ -142,7 +137,7 @@ static choir_status await_values(chi_remote_worker *w)
 		for (int i = 0; i < w->servers; i++)
 			pulls |= w->server[i].pulls;
 		if (pulls)
-			(void) chi_post_wait(&w->post, chi_clock_deadline(1));
+			(void) chi_network_thread_wait(&w->network, chi_clock_deadline(1));
 	}
 	return CHOIR_OK;
 }
@@ -187,18 +182,18 @@ choir_status chi_worker_refresh(void *user)
 		if (w->server[i].version != version)
 			note_written(w, i);
 	}
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	choir_status status = pull_all(w, read);
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	for (int i = 0; i < w->servers && status == CHOIR_OK; i++)
 		if (w->server[i].values.bytes > 0)
 			status = take_pulled(w, i);
 	return status;
 }
 
-// ---- Rows. Each row is fetched at most once in a run, before any replica reads it.
+// A row is fetched at most once in a run, before any replica reads it.
 
-// The rows that this run has not fetched, in ascending order; all: CHI_ALL_ROWS.
+// Not fetched in this run, ascending; all: CHI_ALL_ROWS.
 static choir_status list_missing(chi_remote_worker *w, size_t i, int64_t n, const int64_t row[],
 		chi_pack *rows, uint64_t *count)
 {
@@ -206,7 +201,7 @@ static choir_status list_missing(chi_remote_worker *w, size_t i, int64_t n, cons
 	const choir_variable *v = w->model.variable[i];
 	const int64_t all = v->shape.rank > 0 ? v->shape.dim[0] : 0;
 	*count = CHI_ALL_ROWS;
-	// Copies in 16 bits are made of whole variables.
+	// 16-bit copies need whole variables.
 	const bool by_rows = v->copy[0].device->host_memory &&
 			choir_strategy_precision(w->strategy) == CHOIR_PRECISION_F32;
 	if (p->fetched != w->run && (row == NULL || !by_rows))
@@ -255,7 +250,7 @@ static choir_status take_rows(chi_remote_worker *w, size_t i, const chi_pack *ro
 	return CHOIR_OK;
 }
 
-// Reads the rows in the server's memory. *done is false if the system does not allow it.
+// In the server's memory. *done false: the system does not allow it.
 static choir_status read_rows_there(
 		chi_remote_worker *w, size_t i, const chi_pack *rows, uint64_t count, bool *done)
 {
@@ -269,15 +264,15 @@ static choir_status read_rows_there(
 	*done = true;
 	for (size_t k = 0; k < count && *done; k++)
 		*done = add_part(w, &n, place_of_row(v, rows, k), address + k * row_bytes, row_bytes);
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	*done = *done && chi_process_memory_read(s->pid, w->memory, n);
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	s->pulled = *done ? version : s->pulled;
 	s->open = *done ? s->open : 0;
 	return CHOIR_OK;
 }
 
-// With the lock: the answer is in the server's values.
+// With the lock. The server's values get the answer.
 static choir_status ask_for_rows(
 		chi_remote_worker *w, size_t i, uint16_t kind, const chi_pack *rows, uint64_t count)
 {
@@ -287,11 +282,11 @@ static choir_status ask_for_rows(
 	chi_pack_u64(&ask, count);
 	chi_pack_raw(&ask, rows->data, rows->bytes);
 	s->pulls = true;
-	CHOIR_TRY(chi_post_send(&w->post, &s->peer, kind, &ask));
+	CHOIR_TRY(chi_network_thread_send(&w->network, &s->peer, kind, &ask));
 	return await_values(w);
 }
 
-// With the lock, and as the only replica that fetches.
+// With the lock, by one replica at a time.
 static choir_status fetch_rows(chi_remote_worker *w, size_t i, int64_t n, const int64_t row[])
 {
 	enum { FEW = 2 };
@@ -323,18 +318,18 @@ choir_status chi_worker_fetch(void *user, choir_variable *v, int64_t n, const in
 	const size_t i = chi_job_model_find(&w->model, v);
 	if (w->closure.id == 0 || i == w->model.n)
 		return CHOIR_OK;
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	choir_status status = chi_worker_check(w);
 	while (status == CHOIR_OK && w->fetching) {
-		(void) chi_post_wait(&w->post, chi_clock_deadline(1));
+		(void) chi_network_thread_wait(&w->network, chi_clock_deadline(1));
 		status = chi_worker_check(w);
 	}
 	if (status == CHOIR_OK && !w->part[i].whole) {
 		w->fetching = true;
 		status = fetch_rows(w, i, n, row);
 		w->fetching = false;
-		chi_cond_broadcast(&w->post.changed);
+		chi_cond_broadcast(&w->network.changed);
 	}
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	return status;
 }

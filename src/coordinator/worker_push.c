@@ -1,19 +1,19 @@
-// A worker pushes gradients and assignments to the servers when they are made. Large ones stay in
-// this process's memory, where servers on this host read them.
+// A worker pushes gradients and assignments when they are made. Servers on this host read large
+// ones from this process's memory.
 #include "coordinator/worker_push.h"
 
 #include "base/clock.h"
 
-// Sends a change to a server. pack: closure, ordinal and version, then the change; or an offer.
+// pack: closure, ordinal and version, then the change; or an offer.
 static choir_status send_change(chi_remote_worker *w, int i, uint16_t kind, chi_pack *pack)
 {
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	choir_status status = chi_worker_check(w);
 	if (status == CHOIR_OK)
-		status = chi_post_send(&w->post, &w->server[i].peer, kind, pack);
+		status = chi_network_thread_send(&w->network, &w->server[i].peer, kind, pack);
 	if (status == CHOIR_OK)
 		w->server[i].awaited++;
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	chi_pack_free(pack);
 	return status;
 }
@@ -47,13 +47,13 @@ static size_t awaited(const chi_remote_worker *w)
 
 static choir_status await_all(chi_remote_worker *w)
 {
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	choir_status status = chi_worker_check(w);
 	while (status == CHOIR_OK && awaited(w) > 0) {
-		(void) chi_post_wait(&w->post, chi_clock_deadline(1));
+		(void) chi_network_thread_wait(&w->network, chi_clock_deadline(1));
 		status = chi_worker_check(w);
 	}
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	return status;
 }
 
@@ -73,8 +73,8 @@ static choir_status send_joined(chi_remote_worker *w, int i, const chi_large_mes
 	return send_change(w, i, CHI_MESSAGE_PUSH, &pack);
 }
 
-// The messages that servers read from this process's memory must stay until all have answered. A
-// server that could not read its message gets it joined.
+// Offered messages must stay until all servers have answered. A server that cannot read its
+// message gets it by the connection.
 static choir_status send_pushes(chi_remote_worker *w, const chi_large_message message[])
 {
 	enum { SMALL = 16384 }; // bytes
@@ -113,7 +113,7 @@ choir_status chi_worker_push(void *user, void *optimizer, size_t n, choir_variab
 		status = begin_change(w, i, &m->pack);
 		if (status == CHOIR_OK &&
 				chi_job_model_pack_push(&w->model, i, optimizer, n, v, gradient, m) == 0)
-			chi_large_message_free(m); // nothing for this server
+			chi_large_message_free(m);
 	}
 	if (status == CHOIR_OK)
 		status = send_pushes(w, message);
@@ -144,12 +144,12 @@ choir_status chi_worker_assign(void *user, choir_variable *v, chi_assign_op op, 
 choir_status chi_worker_await_answers(chi_remote_worker *w)
 {
 	choir_status status = await_all(w);
-	chi_mutex_lock(&w->post.lock);
+	chi_mutex_lock(&w->network.lock);
 	if (status == CHOIR_OK && w->answer.status != CHOIR_OK) {
 		chi_error_restore(&w->answer);
 		status = w->answer.status;
 	}
 	w->answer = (chi_error){ .status = CHOIR_OK };
-	chi_mutex_unlock(&w->post.lock);
+	chi_mutex_unlock(&w->network.lock);
 	return status;
 }

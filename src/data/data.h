@@ -1,8 +1,8 @@
 // Datasets as src/input reads them. An element is one example or, after a batch stage, a batch:
 // named columns in the caller's host memory. Columns of a known shape hold packed examples. If a
 // dimension differs between examples (CHOIR_UNKNOWN), the column holds a chi_ragged_value per
-// example, which the caller owns and a write enlarges. After batch all values have one shape.
-// A position is the pass and the number of elements delivered, which decide everything else. In
+// example, which the caller owns and a write enlarges. After batch all values have one shape. A
+// position is the pass and the number of elements delivered, which decide everything else. In
 // src/data, a function records its failure before it returns false or NULL. Threads: one at a
 // time.
 #pragma once
@@ -54,7 +54,7 @@ choir_status chi_dataset_rewind(choir_dataset *d);
 int64_t chi_dataset_pass(const choir_dataset *d);
 // Begins a pass and skips elements. CHOIR_INVALID: the pass has fewer.
 choir_status chi_dataset_seek(choir_dataset *d, int64_t pass, int64_t elements);
-// Hashes what decides the order: a position fits only chains of equal signature.
+// A position fits only chains of equal signature.
 uint64_t chi_dataset_signature(const choir_dataset *d);
 // A place in a source's files (seek_index.h).
 typedef struct {
@@ -70,7 +70,7 @@ enum { CHI_MAX_SEEK_POINTS = 16 };
 size_t chi_dataset_seek_index(choir_dataset *d, chi_seek_point point[CHI_MAX_SEEK_POINTS]);
 // Adds another iterator's points before a seek; ignores those of other files.
 choir_status chi_dataset_take_seek_index(choir_dataset *d, size_t n, const chi_seek_point point[]);
-// cancel makes reads of d and its sources fail with CHOIR_CANCELLED, also after a rewind. Threads:
+// cancel makes reads of d and its sources fail with CHOIR_CANCELLED, even after a rewind. Threads:
 // any. uncancel reverts one cancel while no thread reads; failed stages need a rewind.
 void chi_dataset_cancel(choir_dataset *d);
 void chi_dataset_uncancel(choir_dataset *d);

@@ -1,5 +1,5 @@
-// Chains of sources and transforms: making, reading and freeing. After an end or a failure, a
-// stage is not read before the rewind.
+// Chains of sources and transforms. After an end or a failure, a stage is not read before the
+// rewind.
 #include "data/dataset.h"
 
 #include <stdarg.h>

@@ -1,6 +1,5 @@
-// A stage writes blocks of examples straight into the reader's memory. One with random access
-// reads examples by number, and the core keeps its position. Others are streams and keep a
-// position.
+// A stage writes blocks of examples into the reader's memory. With random access it reads examples
+// by number, and the core keeps its position. Others are streams and keep a position.
 #pragma once
 
 #include "base/atomic.h"
@@ -17,8 +16,8 @@ typedef enum {
 	CHI_FILES_BEFORE // its source's elements name files
 } chi_files;
 
-// Called by the core. range or read is set; the rest is optional. column[i] is memory for
-// examples, or NULL if they are not wanted.
+// range or read is set; the rest is optional. column[i] is memory for examples, or NULL if they
+// are not wanted.
 typedef struct {
 	const char *name;
 	// With d->random: examples first .. first+count-1, which exist.

@@ -4,7 +4,8 @@
 #include "data/data.h"
 
 choir_status chi_dataset_begin(choir_dataset *d, int64_t pass);
-// For tables: for a stage without a position; for one element from each.
+// For tables: chi_rewind_from for a stage without a position, chi_seek_from for a stage that makes
+// one element from each.
 choir_status chi_rewind_from(choir_dataset *d);
 choir_status chi_seek_from(choir_dataset *d, int64_t elements);
 const void *chi_peek_from(choir_dataset *d, size_t column, int64_t first, int64_t count);

@@ -1,5 +1,5 @@
-// Names for shares of the machine, with one memory, in any number. Work is done when a call
-// returns, so streams have no state.
+// Names for shares of the machine, with one memory, in any number. Calls complete the work, so
+// streams have no state.
 #include "base/alloc.h"
 #include "base/processors.h"
 #include "device/device.h"

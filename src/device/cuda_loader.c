@@ -1,5 +1,5 @@
-// libchoir links no CUDA. Without NVIDIA's driver nothing is searched for or opened: programs for
-// CPUs look at two files, once.
+// libchoir links no CUDA. Without NVIDIA's driver the only cost is a look at the driver's files,
+// once.
 #include "device/cuda_loader.h"
 
 #include "base/atomic.h"
@@ -22,34 +22,34 @@ enum { PATH = 4096, WHY = 400 };
 
 // Ranked below the list of devices, to which the library's device is added.
 static chi_mutex cuda_mutex = CHI_MUTEX_STATIC(CHI_RANK_CLUSTER, "libchoir-cuda");
-static chi_atomic32 asked_for; // set after the others, which are then constant
+static chi_atomic32 asked_for; // set last; then all are constant
 static const choir_cuda_plugin *cuda;
-static bool wanted; // a library was named, or found beside a driver
+static bool wanted; // named, or found beside a driver
 static chi_atomic32 warned;
 static char missing_why[WHY] = "no device of the kind gpu was asked for";
 
 static bool has_driver(void)
 {
-	// The driver's control file; the last one is that of Windows' Linux.
+	// The driver's; the last is WSL's.
 	static const char *const files[] = { "/dev/nvidiactl", "/proc/driver/nvidia/version",
 		"/dev/dxg" };
 	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-		if (chi_module_exists(files[i]))
+		if (chi_dynamic_library_exists(files[i]))
 			return true;
 	return false;
 }
 
-static chi_module *open_library(void)
+static chi_dynamic_library *open_library(void)
 {
 	static const char *const places[] = { "", "/" CHI_LIBRARY_DIRECTORY };
 	char directory[PATH], path[PATH + 64];
-	chi_module_directory(directory, sizeof directory);
+	chi_dynamic_library_directory(directory, sizeof directory);
 	for (int i = 0; i < 2 && directory[0] != '\0'; i++) {
 		snprintf(path, sizeof path, "%s%s/libchoir-cuda.so", directory, places[i]);
-		if (chi_module_exists(path))
-			return chi_module_open_alone(path);
+		if (chi_dynamic_library_exists(path))
+			return chi_dynamic_library_open_alone(path);
 	}
-	return chi_module_open_alone("libchoir-cuda.so");
+	return chi_dynamic_library_open_alone("libchoir-cuda.so");
 }
 
 static void *device_self(const choir_device *d)
@@ -57,7 +57,7 @@ static void *device_self(const choir_device *d)
 	return strcmp(d->table->kind, "gpu") == 0 ? d->self : NULL;
 }
 
-static choir_status open_plugin(chi_module *m)
+static choir_status open_plugin(chi_dynamic_library *m)
 {
 	static const choir_cuda_argument argument = { .size = sizeof argument,
 		.fail = choir_fail,
@@ -65,7 +65,7 @@ static choir_status open_plugin(chi_module *m)
 		.log = chi_log,
 		.device_self = device_self,
 		.fork_generation = chi_fork_generation };
-	const choir_cuda_plugin *plugin = chi_module_symbol(m, CHOIR_CUDA_PLUGIN_SYMBOL);
+	const choir_cuda_plugin *plugin = chi_dynamic_library_symbol(m, CHOIR_CUDA_PLUGIN_SYMBOL);
 	if (plugin == NULL || plugin->version != CHOIR_CUDA_PLUGIN_VERSION)
 		return choir_fail(CHOIR_INVALID, "the library is not a libchoir-cuda of version %d",
 				CHOIR_CUDA_PLUGIN_VERSION);
@@ -79,7 +79,7 @@ static choir_status open_plugin(chi_module *m)
 static choir_status find(void)
 {
 	const char *asked = getenv("CHOIR_CUDA");
-	chi_module *m;
+	chi_dynamic_library *m;
 	if (asked != NULL && strcmp(asked, "off") == 0)
 		return choir_fail(CHOIR_NOT_FOUND, "CHOIR_CUDA is \"off\"");
 	wanted = asked != NULL && asked[0] != '\0';
@@ -88,7 +88,7 @@ static choir_status find(void)
 				"CHOIR_CUDA: \"%.60s\" is unknown; off, or the path of a libchoir-cuda needed",
 				asked);
 	if (wanted) {
-		m = chi_module_open_alone(asked);
+		m = chi_dynamic_library_open_alone(asked);
 	} else {
 		if (!has_driver())
 			return choir_fail(CHOIR_NOT_FOUND, "this machine has no NVIDIA driver");

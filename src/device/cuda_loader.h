@@ -1,4 +1,4 @@
-// libchoir-cuda, which has the devices of the kind "gpu".
+// libchoir-cuda, with the devices "gpu".
 #pragma once
 
 #include "choir/extend/cuda.h"
@@ -7,10 +7,10 @@
 // why). Threads: any; a caller holds no mutex.
 const choir_cuda_plugin *chi_cuda_open(void);
 
-// NULL: chi_cuda_open has not been called, or has returned NULL.
+// NULL until chi_cuda_open succeeds.
 const choir_cuda_plugin *chi_cuda_plugin(void);
 
 const char *chi_cuda_missing(void);
 
-// After chi_cuda_open: a library that was named or found, but has no GPU, is a warning once.
+// After chi_cuda_open. Warns once about a library without a GPU.
 void chi_cuda_warn(void);

@@ -1,5 +1,5 @@
 // Devices are never freed. One mutex guards their list. It is released while a device opens; other
-// threads then wait until the device is ready.
+// threads wait until the device is ready.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/status.h"
@@ -280,7 +280,7 @@ static bool is_of_cuda(const char *kind)
 	return strcasecmp(kind, "gpu") == 0 || strcasecmp(kind, "cuda") == 0;
 }
 
-// If the kind gives no count: one CPU per processor, none of other kinds.
+// Without the kind's count: one CPU per processor, none of other kinds.
 static int default_count(const device_kind *k)
 {
 	if (k->count != CHOIR_NONE)
@@ -451,7 +451,7 @@ static choir_device *find_remote(const char *name)
 	return d;
 }
 
-// NVIDIA's names of GPUs and of MIG instances are CUDA's matter.
+// NVIDIA's names of GPUs and MIG instances.
 static const char *how_to_name(const char *name)
 {
 	if (name != NULL && (strncmp(name, "MIG-", 4) == 0 || strncmp(name, "GPU-", 4) == 0))

@@ -13,7 +13,7 @@ struct choir_device {
 	bool host_memory;
 	const choir_device_table *table;
 	void *self;
-	chi_atomic32 abandoned_waits; // waits given up while the stream may still run
+	chi_atomic32 abandoned_waits; // whose streams may still run
 	chi_atomic32 staging_buffers;
 	chi_staging_buffer *quarantine;
 	chi_staging_buffer *pinned;
@@ -29,8 +29,8 @@ typedef struct chi_stream {
 // "/job:worker/replica:0/task:1/device:CPU:0"; "cpu" has index 0. False: malformed.
 bool chi_device_parse(const char *name, char kind[16], int *index);
 
-// From a comma-separated list. *count is 0 after a failure. CHOIR_INVALID: no names, an empty or
-// repeated one, or too many. CHOIR_NOT_FOUND: an unknown name; lists the known ones.
+// Comma-separated. *count is 0 after a failure. CHOIR_INVALID: no, empty, repeated or too many
+// names. CHOIR_NOT_FOUND: an unknown name; lists the known ones.
 choir_status chi_device_list(const char *names, int capacity, choir_device *devices[], int *count);
 
 choir_status chi_device_list_accelerators(int capacity, choir_device *devices[], int *count);
@@ -38,32 +38,31 @@ choir_status chi_device_list_accelerators(int capacity, choir_device *devices[],
 // Equal devices, or both use host memory.
 bool chi_device_shares(const choir_device *a, const choir_device *b);
 
-// An abandoned stream may still use d's memory, which must not be reused.
+// An abandoned stream may still use d's memory, so it must not be reused.
 static inline bool chi_device_is_quarantined(const choir_device *d)
 {
 	return chi_atomic32_load(&d->abandoned_waits) != 0;
 }
 
-// Adds a text with the device's name if the table left none. Returns status.
+// Adds a text, unless the table did. Returns status.
 choir_status chi_device_failed(const choir_device *d, const char *slot, choir_status status);
 
 choir_status chi_device_allocate(choir_device *d, size_t bytes, void **memory);
 void chi_device_release(choir_device *d, void *memory, size_t bytes);
 
-// For copies to and from d. NULL: the kind has none, or no more; the thread's last error does not
-// change.
+// Pinned memory. NULL: the kind has none, or no more; the thread's last error does not change.
 void *chi_device_host_allocate(choir_device *d, size_t bytes);
 void chi_device_host_release(choir_device *d, void *memory, size_t bytes);
 
 chi_stream *chi_stream_new(choir_device *d);
 void chi_stream_free(chi_stream *s); // waits for queued work
-// Queues a copy. Each memory is the host's, or of a device of the stream's kind.
+// Queued. Each memory is the host's, or of a device of the stream's kind.
 choir_status chi_stream_copy(chi_stream *s, void *to, const void *from, size_t bytes);
 choir_status chi_stream_fill(chi_stream *s, void *to, int byte, size_t bytes);
 choir_status chi_stream_record_event(chi_stream *s, uint64_t *event);
 choir_status chi_stream_wait_event(chi_stream *s, chi_stream *other, uint64_t event);
 choir_status chi_stream_wait_until(chi_stream *s, uint64_t event, double seconds);
-// Waits with the timeout and the guarantee of chi_stream_wait. Threads: any.
+// As chi_stream_wait, up to event. Threads: any.
 choir_status chi_stream_wait_up_to(chi_stream *s, uint64_t event);
 // s may use its device's memory until event.
 void chi_stream_abandon(chi_stream *s, uint64_t event);
@@ -72,20 +71,20 @@ void chi_stream_abandon(chi_stream *s, uint64_t event);
 choir_status chi_stream_wait(chi_stream *s);
 // For tests.
 void chi_stream_set_timeout(double seconds);
-// Copy between host and device memory after a stream's queued work. They do not use the host
-// memory after they return, even on failure.
+// Copy between host and device memory after queued work. Host memory is not used after the return,
+// even on failure.
 choir_status chi_stream_fetch(chi_stream *s, void *to, const void *from, size_t bytes);
 choir_status chi_stream_send(chi_stream *s, void *to, const void *from, size_t bytes);
 // From host to device memory; up to 1 MiB is only queued. The host memory may change at once; the
 // stream reports failures.
 choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t bytes);
 
-// Queues a copy to the host. After a wait for the stream, the second function gives the bytes to
-// `to` and frees the copy. to NULL: the wait failed, and the stream keeps the copy.
+// Queues a copy to the host. After a wait, the second function moves the bytes to `to` and frees
+// the copy. to NULL: the wait failed, and the stream keeps the copy.
 chi_staging_buffer *chi_stream_fetch_later(chi_stream *s, const void *from, size_t bytes);
 void chi_stream_take_fetched(chi_stream *s, chi_staging_buffer *fetched, void *to, size_t bytes);
 
-// Goes through the host if the devices share no memory; returns when done. s: a stream of either.
+// Through the host if the devices share no memory. Returns when done. s: a stream of either.
 choir_status chi_device_copy(chi_stream *s, choir_device *to_device, void *to,
 		choir_device *from_device, const void *from, size_t bytes);
 

@@ -1,5 +1,5 @@
-// Names of devices: all of TensorFlow's spellings are read; "cpu:0" is printed. Job, replica and
-// task are ignored: a name means a device of this worker.
+// Names of devices in all of TensorFlow's spellings; "cpu:0" is printed. Job, replica and task are
+// ignored: devices are this worker's.
 #include "base/text.h"
 #include "device/device.h"
 #include "device/remote/remote_device.h"

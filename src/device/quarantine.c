@@ -26,7 +26,7 @@ static chi_staging_buffer *take_pinned(choir_device *d, size_t bytes)
 	return found;
 }
 
-// Sizes are powers of two, so that copies of about the same size share buffers.
+// Powers of two, so that copies of similar sizes share buffers.
 static chi_staging_buffer *new_pinned(choir_device *d, size_t bytes)
 {
 	size_t all = 4096;

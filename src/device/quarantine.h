@@ -3,18 +3,18 @@
 
 #include "device/device.h"
 
-enum { CHI_STAGING_BYTES = 1 << 20 }; // most that is copied through the host at once
+enum { CHI_STAGING_BYTES = 1 << 20 }; // of one copy through the host
 
 struct chi_staging_buffer {
 	struct chi_staging_buffer *next;
 	const void *state;
 	uint64_t event; // later work does not use it
 	bool abandoned;
-	choir_device *pinned; // whose memory it is; NULL: the host's
+	choir_device *pinned; // owns the memory; or NULL
 	size_t bytes;
 	_Alignas(64) char memory[];
 };
-// Pinned if d's kind can. Pinned buffers are kept, because pinning takes long.
+// Pinned if possible. Pinned buffers are kept, because pinning takes long.
 chi_staging_buffer *chi_staging_buffer_new(choir_device *d, size_t bytes);
 void chi_staging_buffer_free(chi_staging_buffer *staging);
 void chi_quarantine_keep(chi_stream *s, chi_staging_buffer *staging, uint64_t event);

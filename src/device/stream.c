@@ -1,5 +1,5 @@
-// Streams add the device's name to messages, keep the order between streams of different kinds,
-// and copy between unrelated memories.
+// Streams add the device's name to messages, order streams of different kinds, and copy between
+// unrelated memories.
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/size.h"
@@ -87,7 +87,7 @@ choir_status chi_stream_wait_until(chi_stream *s, uint64_t event, double seconds
 	choir_device *d = s->device;
 	const choir_status status =
 			chi_device_failed(d, "wait", d->table->wait(s->state, event, seconds));
-	if (status != CHOIR_TIMEOUT) // after a timeout queued work goes on
+	if (status != CHOIR_TIMEOUT) // queued work goes on
 		chi_quarantine_release(s, event);
 	return status;
 }

@@ -1,5 +1,5 @@
-// All that the next batch depends on is in the strategy and the model, so a checkpoint can follow
-// any batch.
+// The strategy and the model have all of the training's state, so a checkpoint can follow any
+// batch.
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/text.h"
@@ -43,7 +43,7 @@ static choir_status check_numbers(const choir_fit_options *o)
 	return CHOIR_OK;
 }
 
-// Another version's callbacks have another size: the distance between them.
+// Callbacks of another version have another size, and so another distance.
 static choir_status callback(const fit *f, size_t i, choir_callback *out)
 {
 	const char *all = (const char *) f->o.callbacks;
@@ -180,7 +180,7 @@ static choir_status resume(const fit *f)
 	return status == CHOIR_NOT_FOUND ? CHOIR_OK : status;
 }
 
-// The loss of a step is the growth of the metric's total over that of its count.
+// A step's loss is the growth of the metric's total over that of its count.
 typedef struct {
 	double total, count;
 } loss_so_far;

@@ -1,5 +1,4 @@
-// Early stopping and reductions of the learning rate count the epochs in which a log does not
-// improve.
+// Early stopping and reductions of the learning rate count epochs without an improvement of a log.
 #include "fit/fit_callbacks.h"
 
 #include "base/options.h"
@@ -107,7 +106,7 @@ choir_status chi_fit_monitors_open(
 	return o->reduce_on_plateau == NULL ? CHOIR_OK : open_plateau(w, m, o);
 }
 
-// Measured after this epoch.
+// True: measured after this epoch.
 static bool is_new(const chi_fit_monitors *w, const chi_fit_monitor *f, const choir_model *m)
 {
 	return f->log != CHOIR_NONE &&

@@ -257,3 +257,13 @@ void choir_model_stop(choir_model *m)
 	if (m != NULL)
 		chi_atomic32_store(&m->stop, 1);
 }
+
+int64_t choir_model_epochs(const choir_model *m)
+{
+	return m == NULL ? 0 : m->epochs;
+}
+
+int64_t choir_model_best_epoch(const choir_model *m)
+{
+	return m == NULL ? 0 : m->best_epoch;
+}

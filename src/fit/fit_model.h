@@ -20,7 +20,7 @@ struct choir_model {
 	bool fitting, counting; // the metrics count the running epoch
 	chi_atomic32 stop;
 
-	// What a checkpoint keeps.
+	// Saved in checkpoints.
 	int64_t epochs;
 	int64_t batch; // of the epoch that runs
 	int64_t step;

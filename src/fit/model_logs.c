@@ -85,11 +85,6 @@ double choir_model_log(choir_model *m, const char *name)
 	return m->log[i];
 }
 
-int64_t choir_model_epochs(const choir_model *m)
-{
-	return m == NULL ? 0 : m->epochs;
-}
-
 double choir_model_history(const choir_model *m, const char *name, int64_t epoch)
 {
 	const int64_t i = m == NULL ? CHOIR_NONE : chi_model_find_log(m, name);

@@ -1,4 +1,4 @@
-// The files or examples that a worker reads, by its policy (choir/input.h).
+// The files or examples of a worker, by its policy (choir/input.h).
 #include "input/input.h"
 
 #include "base/alloc.h"
@@ -85,9 +85,4 @@ choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d)
 choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data)
 {
 	return data == NULL ? CHOIR_AUTO_SHARD_DATA : data->o.auto_shard;
-}
-
-bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data)
-{
-	return data != NULL && data->fell_back;
 }

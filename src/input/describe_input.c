@@ -1,4 +1,4 @@
-// Text about the examples that each replica reads.
+// Text about the examples of each replica.
 #include "input/input.h"
 
 #include <inttypes.h>

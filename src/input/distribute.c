@@ -219,7 +219,7 @@ static choir_distributed_dataset *new_data(
 	return NULL;
 }
 
-// Functions of the program may need their own thread, and a rewind loses what a queue gave.
+// The program's functions may need their own thread, and a rewind loses a queue's examples.
 // *files: d reads files.
 static bool reads_by_itself(const choir_dataset *d, bool *files)
 {
@@ -269,8 +269,7 @@ static void sign_part(choir_distributed_dataset *data)
 		data->signature = chi_hash_mix(data->signature ^ part[i]);
 }
 
-// By default only datasets of files. Datasets with functions of the program are not read beyond
-// the pass.
+// By default only datasets of files. With functions of the program, not beyond the pass.
 static bool read_ahead(choir_distributed_dataset *data)
 {
 	const choir_dataset *d = data->stream[0].data;

@@ -117,7 +117,7 @@ void chi_input_where(const choir_distributed_dataset *data, choir_input_position
 }
 
 // The next step in which some worker has examples. A worker takes part after its data have ended,
-// and after a failure before reading, which it reports.
+// and after an earlier failure, which it reports.
 static choir_status read_step(
 		choir_distributed_dataset *data, chi_batch_buffer *to, choir_status own)
 {
@@ -146,8 +146,8 @@ static choir_status fill(choir_distributed_dataset *data, choir_values *set, cho
 	return status == CHOIR_OK ? chi_strategy_abort(data->strategy, deal(data, set, &to)) : status;
 }
 
-// Until the rewind, on all workers, since a step may be lost. The next step tells workers that do
-// not know.
+// Until the rewind, on all workers, since a step may be lost. The next step reports it to the
+// others.
 choir_status chi_input_keep(choir_distributed_dataset *data, choir_status status, bool told)
 {
 	data->failure.status = CHOIR_OK;
@@ -244,4 +244,9 @@ int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *d
 		break;
 	}
 	return data->o.workers > 1 ? CHOIR_UNKNOWN_CARDINALITY : d->elements;
+}
+
+bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data)
+{
+	return data != NULL && data->fell_back;
 }

@@ -1,5 +1,5 @@
-// An element goes straight to its destination if it fits and all columns are packed. Otherwise it
-// is read into `leftover`, which keeps the rest.
+// An element goes to its destination if it fits and all columns are packed, else to `leftover`,
+// which keeps the rest.
 #include "input/input.h"
 
 #include <string.h>

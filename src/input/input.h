@@ -99,8 +99,8 @@ int64_t chi_input_first(const choir_distributed_dataset *data, int worker);
 choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_batch_buffer *to);
 // Reads step to->step and sets replicas' rows. CHOIR_END: all are 0.
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_batch_buffer *to);
-// It reads from the first begin or take on. together: a reader waits for half of the steps at a
-// time. goes_on: the thread continues with the next pass.
+// Reads from the first begin or take on. together: a reader waits for half of the steps at a time.
+// goes_on: into the next pass.
 chi_read_ahead *chi_read_ahead_new(
 		choir_distributed_dataset *data, int steps, bool together, bool goes_on);
 void chi_read_ahead_free(chi_read_ahead *a);
@@ -109,13 +109,11 @@ choir_status chi_read_ahead_begin(chi_read_ahead *a);
 choir_status chi_read_ahead_take(chi_read_ahead *a, chi_batch_buffer *to);
 // Drops steps. a may be NULL.
 void chi_read_ahead_halt(chi_read_ahead *a);
-// To *pass, the next one, if the thread has begun it. False: the thread is halted, and the caller
-// begins *pass.
+// *pass: the next one. False: the thread has not begun it and is halted, and the caller begins it.
 bool chi_read_ahead_rewind(chi_read_ahead *a, int64_t *pass);
 // After the last taken step. False: ask the stream.
 bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p);
-// own: the status here. signature is equal on all. differs: the message for a worker whose
-// signature is not worker 0's.
+// own: the status here. differs: the message for a worker whose signature is not worker 0's.
 choir_status chi_input_check_creation(
 		choir_strategy *s, choir_status own, uint64_t signature, const char *differs);
 // CHOIR_STATE: they differ; names the first file and its worker.

@@ -1,5 +1,5 @@
 // Positions of distributed datasets, for the program and in checkpoints. If workers read different
-// shares, each has a position, and the chief writes all.
+// shares, the chief writes all positions.
 #include "input/input.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
-// Steps are read straight into the tensors of the future batch. Each stores the position after it,
-// so a save ignores steps that were only read ahead.
+// Steps are read into the future batch's tensors. Each stores the position after it, so a save
+// ignores steps that were only read ahead.
 //
-// After an end the thread begins the next pass, so that the program need not wait for a shuffle's
-// buffer. No lock is held while data are read.
+// After an end the thread begins the next pass, to fill shuffle buffers early. No lock is held
+// while data are read.
 #include "input/input.h"
 
 #include <math.h>
@@ -81,8 +81,8 @@ static void read_next(chi_read_ahead *a)
 		chi_cond_broadcast(&a->changed);
 }
 
-// Releases the caller's mutex. Does nothing if sources have left out rows: the program may ask for
-// their counts until it rewinds.
+// Releases the caller's mutex. Does nothing if sources have left out rows: until the rewind the
+// program may ask for their counts.
 static void begin_next(chi_read_ahead *a)
 {
 	chi_example_stream *f = &a->data->stream[0];
@@ -307,8 +307,7 @@ static choir_status hand_over(const chi_read_ahead *a, const slot *s, chi_batch_
 	return CHOIR_OK;
 }
 
-// With mutex held. Small steps change threads in groups, since a switch costs more than reading
-// one.
+// With mutex held. Small steps change threads in groups: a switch costs more than reading one.
 static void await(chi_read_ahead *a)
 {
 	if (a->filled > 0)

@@ -1,6 +1,5 @@
-// All workers stop at the same step. At construction and in each step they exchange status, number
-// of examples and the text of a failure. A step runs if any worker has examples, and fails on all
-// if it fails on one.
+// At construction and in each step, workers exchange status, number of examples and the text of a
+// failure. A step runs if any worker has examples, and fails on all if it fails on one.
 #include "input/input.h"
 
 #include <inttypes.h>

@@ -38,7 +38,7 @@ choir_status chi_hello_make(
 	if (gethostname(h->host, sizeof h->host - 1) != 0)
 		snprintf(h->host, sizeof h->host, "?");
 	CHOIR_TRY(chi_entropy(&h->incarnation, sizeof h->incarnation));
-	chi_module_fingerprint(file, sizeof file);
+	chi_dynamic_library_fingerprint(file, sizeof file);
 	CHOIR_TRY(chi_hello_add(h, "libchoir", "%s", file));
 	chi_file_fingerprint("/proc/self/exe", file, sizeof file);
 	return chi_hello_add(h, "program", "%s", program != NULL ? program : file);
@@ -226,10 +226,10 @@ void chi_handshake_refuse(chi_handshake *h, chi_link *l)
 {
 	chi_error why;
 	chi_error_save(&why);
-	if (why.status != CHOIR_CORRUPT) // noise of strangers
+	if (why.status != CHOIR_CORRUPT) // not from a Choir process
 		chi_log(why.status == CHOIR_TIMEOUT ? CHOIR_LOG_INFO : CHOIR_LOG_WARNING, "refused: %s",
-				why.text); // a time-out: it dials again
-	// If it does not leave at once, the peer only sees the end.
+				why.text); // a timeout: the peer dials again
+	// If REFUSE cannot be sent at once, the peer sees only the end.
 	if (chi_reason_send(l, CHI_NET_REFUSE, why.status, why.text) == CHOIR_OK)
 		(void) chi_link_flush(l);
 	h->state = CHI_HANDSHAKE_FAILED;

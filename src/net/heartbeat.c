@@ -1,28 +1,28 @@
 // Heartbeats and silence.
 #include "net/heartbeat.h"
 
-void chi_liveness_begin(chi_liveness *l, double every, double lost_after, double now)
+void chi_heartbeat_begin(chi_heartbeat *h, double every, double lost_after, double now)
 {
-	*l = (chi_liveness){ every, lost_after, now, now, now };
+	*h = (chi_heartbeat){ every, lost_after, now, now, now };
 }
 
-bool chi_liveness_due(const chi_liveness *l, double now)
+bool chi_heartbeat_due(const chi_heartbeat *h, double now)
 {
-	return now >= l->sent + l->every;
+	return now >= h->sent + h->every;
 }
 
-bool chi_liveness_lost(chi_liveness *l, double now)
+bool chi_heartbeat_lost(chi_heartbeat *h, double now)
 {
-	// A process that runs looks at least once in each interval.
-	const double gap = now - l->looked;
-	if (gap > 2 * l->every)
-		l->heard += gap < now - l->heard ? gap : now - l->heard;
-	l->looked = now;
-	return now >= l->heard + l->lost_after;
+	// A longer gap: this process was stopped.
+	const double gap = now - h->looked;
+	if (gap > 2 * h->every)
+		h->heard += gap < now - h->heard ? gap : now - h->heard;
+	h->looked = now;
+	return now >= h->heard + h->lost_after;
 }
 
-double chi_liveness_next(const chi_liveness *l)
+double chi_heartbeat_next(const chi_heartbeat *h)
 {
-	const double beat = l->sent + l->every, end = l->heard + l->lost_after;
+	const double beat = h->sent + h->every, end = h->heard + h->lost_after;
 	return beat < end ? beat : end;
 }

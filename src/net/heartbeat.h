@@ -1,19 +1,19 @@
-// Both ends of a connection send a heartbeat when they have sent nothing for a while, and give
-// the other end up when they have received nothing for longer. There is no clock here.
+// An end of a connection sends a heartbeat when it has sent nothing for a while. It considers the
+// other end lost when it has received nothing for longer. The caller passes the time.
 #pragma once
 
 #include <stdbool.h>
 
 typedef struct {
 	double every; // seconds between heartbeats
-	double lost_after; // seconds of silence until the peer counts as lost
+	double lost_after; // seconds of silence until the peer is lost
 	double sent, heard, looked; // times
-} chi_liveness;
+} chi_heartbeat;
 
-void chi_liveness_begin(chi_liveness *l, double every, double lost_after, double now);
-bool chi_liveness_due(const chi_liveness *l, double now);
-// Call it after all that has arrived was received. If this process was stopped since the last
-// call, the peer gets its time again.
-bool chi_liveness_lost(chi_liveness *l, double now);
-// When one of the two can change.
-double chi_liveness_next(const chi_liveness *l);
+void chi_heartbeat_begin(chi_heartbeat *h, double every, double lost_after, double now);
+bool chi_heartbeat_due(const chi_heartbeat *h, double now);
+// Call it after receiving all that has arrived. If this process was stopped since the last call,
+// the peer's time begins again.
+bool chi_heartbeat_lost(chi_heartbeat *h, double now);
+// When due or lost can change.
+double chi_heartbeat_next(const chi_heartbeat *h);

@@ -1,5 +1,5 @@
-// A step waits once, then serves each connection that is ready, then looks at the clock. Peers
-// leave the list only at the end of a step, so the owner's functions may end and dial peers.
+// A step waits once, serves each ready connection, then checks the clock. Peers leave the list
+// only at its end, so the owner's functions may end and dial peers.
 #include "net/hub.h"
 
 #include "base/alloc.h"
@@ -87,7 +87,7 @@ choir_status chi_hub_listen(chi_hub *h, const char *address, char *bound, size_t
 	return CHOIR_OK;
 }
 
-// connection belongs to the new peer, also after a failure.
+// Takes over connection, also on failure.
 static chi_peer *add_peer(chi_hub *h, uint64_t connection, bool dialled, void *user)
 {
 	chi_peer *p = chi_alloc(sizeof *p);
@@ -136,7 +136,7 @@ choir_status chi_peer_send(
 	const choir_status status = chi_link_send(&p->link, kind, stream, parts, n);
 	if (status != CHOIR_OK)
 		lose(p, status);
-	p->liveness.sent = chi_hub_now(p->hub);
+	p->heartbeat.sent = chi_hub_now(p->hub);
 	return status;
 }
 
@@ -165,10 +165,10 @@ static void join_peer(chi_hub *h, chi_peer *p)
 	p->joined = true;
 	p->link.max = h->o.max;
 	chi_hello_name(&p->handshake.peer, p->name, sizeof p->name);
-	chi_liveness_begin(&p->liveness, h->o.heartbeat, h->o.lost_after, chi_hub_now(h));
+	chi_heartbeat_begin(&p->heartbeat, h->o.heartbeat, h->o.lost_after, chi_hub_now(h));
 }
 
-// From admit on, the owner is told of the peer's end.
+// After admit the owner gets the peer's end.
 static choir_status welcome(chi_hub *h, chi_peer *p)
 {
 	chi_pack pack = { 0 };
@@ -222,7 +222,7 @@ static choir_status receive(chi_hub *h, chi_peer *p)
 		CHOIR_TRY(status);
 		if (frame == NULL)
 			return CHOIR_OK;
-		p->liveness.heard = chi_hub_now(h);
+		p->heartbeat.heard = chi_hub_now(h);
 		CHOIR_TRY(take(h, p, frame, payload));
 	}
 	p->more = true;
@@ -263,9 +263,9 @@ static void look_at_clock(chi_peer *p, double now)
 			lose(p, choir_fail(CHOIR_TIMEOUT, "no handshake in %g s", CHI_HUB_HANDSHAKE_SECONDS));
 		return;
 	}
-	if (chi_liveness_lost(&p->liveness, now))
-		lose(p, choir_fail(CHOIR_TIMEOUT, "no heartbeat for %.1f s", now - p->liveness.heard));
-	else if (chi_liveness_due(&p->liveness, now))
+	if (chi_heartbeat_lost(&p->heartbeat, now))
+		lose(p, choir_fail(CHOIR_TIMEOUT, "no heartbeat for %.1f s", now - p->heartbeat.heard));
+	else if (chi_heartbeat_due(&p->heartbeat, now))
 		(void) chi_peer_send(p, CHI_NET_BEAT, 0, NULL, 0);
 }
 
@@ -282,7 +282,7 @@ static void accept_all(chi_hub *h, uint64_t listener)
 	}
 }
 
-// *until becomes the earliest time at which the clock matters.
+// *until: the next time of a heartbeat or an end.
 static choir_status prepare(chi_hub *h, int *n, double *until)
 {
 	const size_t all = h->peer_count + LISTENERS;
@@ -301,7 +301,7 @@ static choir_status prepare(chi_hub *h, int *n, double *until)
 		}
 		if (p->ending && !p->joined && chi_link_waiting(&p->link) == 0)
 			p->gone = true;
-		const double next = p->ending || !p->joined ? p->until : chi_liveness_next(&p->liveness);
+		const double next = p->ending || !p->joined ? p->until : chi_heartbeat_next(&p->heartbeat);
 		*until = p->gone || p->more ? -HUGE_VAL : fmin(*until, next);
 		h->waiting[count] = p;
 		h->waits[count++] = (choir_connection_wait){ .connection = p->link.connection,

@@ -14,11 +14,10 @@ typedef struct {
 	size_t size;
 } chi_key;
 
-// CHOIR_INVALID: others may read the file, or it belongs to another user; it is too short or too
-// long.
+// CHOIR_INVALID: others may read the file, another user owns it, or its size is wrong.
 choir_status chi_key_read(const char *path, chi_key *key);
 // 32 random bytes with mode 0600. CHOIR_STATE: the file exists.
 choir_status chi_key_make(const char *path);
-// Equal for equal keys, for messages and comparisons.
+// Equal for equal keys.
 uint64_t chi_key_job(const chi_key *key);
-void chi_key_clear(chi_key *key); // overwrites it
+void chi_key_clear(chi_key *key);

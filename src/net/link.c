@@ -1,5 +1,5 @@
-// Frames over a connection. Small frames are joined to one send. A large frame goes to the table
-// from where it lies, and only what does not fit is copied.
+// Frames over a connection. Small frames are joined to one send. A large frame is sent in place,
+// and only the unsent rest is copied.
 #include "net/link.h"
 
 #include "base/alloc.h"
@@ -57,7 +57,7 @@ size_t chi_link_waiting(const chi_link *l)
 	return l->out_bytes - l->out_at;
 }
 
-// Copies what has not been sent: all but the first skip bytes.
+// Copies all but the first skip bytes, which were sent.
 static choir_status keep(chi_link *l, const choir_connection_part parts[], int n, size_t skip)
 {
 	size_t need = l->out_bytes - l->out_at;
@@ -122,8 +122,7 @@ static choir_status receive(chi_link *l, void *to, size_t capacity, size_t *got)
 	return status;
 }
 
-// Moves up to need bytes to their place; *moved: 0 if none have come. Large payloads are
-// received where they belong.
+// *moved: up to need bytes; 0: none have arrived. Large payloads are received in place.
 static choir_status take(chi_link *l, unsigned char *to, size_t need, size_t *moved)
 {
 	*moved = 0;

@@ -1,5 +1,4 @@
-// A link is a connection that carries frames. It joins small frames in one buffer, and receives
-// frames that arrive in pieces. It has no thread and never waits.
+// A link is a connection that carries frames. It never waits.
 #pragma once
 
 #include "net/net_loader.h"
@@ -8,16 +7,16 @@
 typedef struct {
 	chi_connections *connections;
 	uint64_t connection; // 0: none
-	uint64_t max; // payload bytes of a received frame; more is CHOIR_CORRUPT
+	uint64_t max; // payload bytes of a received frame, else CHOIR_CORRUPT
 	// Receiving.
 	unsigned char header[CHI_NET_HEADER];
 	size_t header_bytes;
 	chi_net_frame frame;
 	unsigned char *payload;
 	size_t payload_bytes, payload_capacity;
-	bool whole; // frame and payload are the last received frame
+	bool whole; // of a complete frame
 	uint64_t received; // frames
-	unsigned char *in; // bytes that have been received and not yet read
+	unsigned char *in; // received, not yet read
 	size_t in_at, in_bytes;
 	// Sending.
 	unsigned char *out; // bytes that wait for room
@@ -25,18 +24,18 @@ typedef struct {
 	uint64_t sent; // frames
 } chi_link;
 
-// connection belongs to the link from here on, also after a failure.
+// Takes over connection, also on failure.
 choir_status chi_link_open(chi_link *l, chi_connections *connections, uint64_t connection);
 void chi_link_close(chi_link *l);
-// Sends a frame of up to 8 parts. What does not fit at once is copied, for chi_link_flush.
+// Up to 8 parts. Copies unsent bytes for chi_link_flush.
 choir_status chi_link_send(
 		chi_link *l, uint16_t kind, uint32_t stream, const choir_connection_part parts[], int n);
 choir_status chi_link_send_pack(chi_link *l, uint16_t kind, uint32_t stream, const chi_pack *p);
 choir_status chi_link_flush(chi_link *l);
 size_t chi_link_waiting(const chi_link *l); // bytes that wait for room
-// *frame: NULL if no whole frame has come; valid until the next call, as *payload. CHOIR_END: the
-// peer has closed between two frames. CHOIR_PEER_LOST: the connection failed, or ended within a
-// frame. CHOIR_CORRUPT: not a frame, too large, or out of sequence.
+// *frame and *payload are valid until the next call; NULL: no complete frame has arrived.
+// CHOIR_END: the peer has closed between two frames. CHOIR_PEER_LOST: the connection failed, or
+// ended within a frame. CHOIR_CORRUPT: not a frame, too large, or out of sequence.
 choir_status chi_link_receive(chi_link *l, const chi_net_frame **frame, const void **payload);
-// Gives the payload of the last frame away, to be freed by chi_free.
+// The caller frees the last frame's payload with chi_free.
 void *chi_link_take(chi_link *l);

@@ -17,17 +17,17 @@ enum {
 typedef struct {
 	uint16_t kind;
 	uint32_t stream;
-	uint64_t sequence; // from 0, one more with each frame of a direction
+	uint64_t sequence; // from 0, per direction
 	uint64_t bytes; // of the payload
 } chi_net_frame;
 
-// Kinds from CHI_NET_OWN on belong to the rooms above.
+// Rooms above number their kinds from CHI_NET_OWN on.
 enum {
 	CHI_NET_HELLO = 1,
 	CHI_NET_WELCOME,
 	CHI_NET_REFUSE,
 	CHI_NET_BEAT,
-	CHI_NET_BYE, // the sender ends the connection: a status and a text
+	CHI_NET_BYE, // status and text; the sender ends the connection
 	CHI_NET_OWN = 16
 };
 

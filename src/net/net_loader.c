@@ -41,9 +41,9 @@ chi_connections *chi_connections_open_table(
 
 chi_connections *chi_connections_open(const chi_key *key, bool plain)
 {
-	chi_module *m = chi_module_open_own("net", true);
+	chi_dynamic_library *m = chi_dynamic_library_open_own("net", true);
 	const choir_net_plugin *plugin =
-			m == NULL ? NULL : chi_module_symbol(m, CHOIR_NET_PLUGIN_SYMBOL);
+			m == NULL ? NULL : chi_dynamic_library_symbol(m, CHOIR_NET_PLUGIN_SYMBOL);
 	if (m == NULL) {
 		chi_error_prefix("connections: no libchoir-net");
 		return NULL;

@@ -1,4 +1,4 @@
-// Opens a table of connections: libchoir-net's sockets, or a table that the caller has.
+// Opens libchoir-net's sockets, or the caller's table of connections.
 #pragma once
 
 #include "choir/extend/connection_table.h"
@@ -7,7 +7,7 @@
 typedef struct {
 	choir_connection_table table;
 	void *self;
-	uint64_t job; // names the key, without telling it
+	uint64_t job; // a hash of the key, which does not reveal it
 } chi_connections;
 
 // key: NULL allows Unix sockets only. plain: see choir_net_argument. Free with

@@ -36,7 +36,7 @@ static choir_status open_staged(staged *s, const choir_tensor *t)
 	return CHOIR_OK;
 }
 
-// A variable may have changed since.
+// Checks t, since its variable may have changed.
 static choir_status stage_input(staged *s, const choir_tensor *t)
 {
 	CHOIR_TRY(chi_tensor_check(t));
@@ -122,7 +122,7 @@ static choir_status custom_forward(const chi_node *node)
 
 enum { OUT = CHI_MAX_INPUTS, OUT_GRADIENT, GRADIENT, STAGED = GRADIENT + CHI_MAX_INPUTS };
 
-// The backward function may add.
+// Zeros, since the backward function may add to them.
 static choir_status open_gradients(
 		const chi_node *node, const bool want[], choir_tensor *gradient[], staged s[])
 {

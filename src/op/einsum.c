@@ -54,7 +54,7 @@ static bool parse(const char *text, equation *e)
 	return part != &e->in[0];
 }
 
-// Labels that occur once, by alphabet.
+// Without an arrow, the result has the labels that occur once, in alphabetical order.
 static bool complete(equation *e)
 {
 	for (int c = 'A'; c <= 'z' && !e->arrow; c++) {
@@ -123,7 +123,7 @@ static choir_tensor *simplify(
 	return x;
 }
 
-// Appends labels of from that `in` has and `out` has, or has not.
+// Appends labels of from by membership in `in` and `out`.
 static int64_t collect(const labels *from, const choir_shape *shape, const labels *in, bool is_in,
 		const labels *out, bool is_out, labels *order)
 {

@@ -1,4 +1,4 @@
-// An operation is a row: its kernel and its gradient.
+// Elementwise operations: each has a row with its kernel and gradient.
 #include "op/tape/tape.h"
 
 #define TWO_BY_ROOT_PI 1.1283791670955126

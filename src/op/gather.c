@@ -42,7 +42,7 @@ static choir_tensor *slices_of(const chi_node *node, choir_tensor *dy)
 	return values && flat ? chi_slices_new(values, flat, rows) : NULL;
 }
 
-// Its gradient is slices. Only x decides, so all replicas agree.
+// Only x decides, so all replicas agree.
 static bool is_large_table(const choir_tensor *x)
 {
 	return !x->node && x->source && x->shape.dim[0] >= CHI_LARGE_TABLE_ROWS;

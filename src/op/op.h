@@ -37,12 +37,12 @@ struct chi_op {
 	choir_status (*infer)(size_t n, choir_tensor *const in[], const void *attributes,
 			choir_dtype *dtype, choir_shape *shape);
 	chi_backward_fn *backward; // NULL: no gradient
-	// For a recorded backward pass (tape.h): backward uses recorded operations, or formula makes
+	// For a recorded backward pass (tape.h): backward uses recorded operations, or formula gives
 	// the result by them.
 	bool recordable;
 	choir_tensor *(*formula)(const chi_node *node);
 	bool foreign; // the program's: f32 in mixed precision
-	// That die with the call.
+	// The last inputs, which are dropped with the call.
 	size_t private_inputs;
 	choir_status (*forward)(const chi_node *node);
 };
@@ -102,7 +102,6 @@ choir_tensor *chi_cast_record(choir_tensor *x, choir_tensor *out);
 choir_tensor *chi_dense(
 		choir_tensor *x, choir_tensor *w, choir_tensor *bias, choir_activation activation);
 
-// take copies the table's rows to out.
 typedef choir_status chi_gather_rows_fn(
 		const choir_tensor *table, const choir_tensor *indices, choir_tensor *out);
 choir_tensor *chi_gather_by(chi_gather_rows_fn *take, choir_tensor *table, choir_tensor *indices);

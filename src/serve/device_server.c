@@ -1,5 +1,5 @@
-// A server of devices: the hub's owner. It has at most one session, that of its program. Other
-// servers of the program may join at any time.
+// A server of devices: the hub's owner, with at most one session, its program's. The program's
+// other servers may join at any time.
 #include "choir/serve.h"
 
 #include "base/alloc.h"
@@ -206,7 +206,7 @@ choir_status choir_server_run(choir_server *s)
 		if (s->session != NULL && chi_session_send(s->session) != CHOIR_OK)
 			send_away(s, CHOIR_NO_MEMORY);
 		status = chi_hub_step(s->hub, HUGE_VAL);
-		if (status == CHOIR_NO_MEMORY) { // there may be more soon
+		if (status == CHOIR_NO_MEMORY) { // memory may be free soon
 			chi_thread_nap(0.01);
 			status = CHOIR_OK;
 		}

@@ -1,5 +1,5 @@
-// Connections to the other servers of a program, and their requests, which the thread of the
-// network answers at once, except waits for streams.
+// Connections to a program's other servers, and their requests. The network thread answers all but
+// waits for streams at once.
 #include "serve/peer_requests.h"
 
 #include "serve/peer_transfer.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// ---- Connections, on the thread of the network
+// Connections are used on the network thread.
 
 choir_status chi_session_add_peer(chi_session *s, chi_unpack *u)
 {
@@ -49,7 +49,7 @@ static void fail_requests(chi_session *s, uint32_t server)
 	chi_mutex_unlock(&s->lock);
 }
 
-// The incarnation of the program stands behind the token, which the other server gives back.
+// The program's incarnation follows the token, which the answer returns.
 static void deliver(chi_served_peer *p, chi_served_message *m)
 {
 	unsigned char incarnation[8];
@@ -118,7 +118,7 @@ static void drop_messages(chi_served_peer *p)
 	p->last = &p->first;
 }
 
-// Forgets the answers that a server no longer waits for. The lock is held.
+// Drops answers for a lost server. The lock is held.
 static void forget(chi_session *s, const chi_peer *peer)
 {
 	for (chi_served_stream *stream = s->streams; stream != NULL; stream = stream->next)
@@ -174,8 +174,6 @@ void chi_session_free_others(chi_session *s)
 	s->others = NULL;
 }
 
-// ---- Requests of others, and answers
-
 static void begin_answer(chi_pack *p, uint64_t token, choir_status status)
 {
 	*p = (chi_pack){ 0 };
@@ -193,7 +191,7 @@ static choir_status answer(chi_peer *peer, uint64_t token, choir_status status)
 	return sent;
 }
 
-// The answers of a stream for waits up to the command that it has reached. all: the session ends.
+// Answers waits for commands that the stream has reached; all: every wait, as the session ends.
 void chi_session_answer_waiters(chi_session *s, chi_served_stream *stream, bool all)
 {
 	for (chi_served_waiter **at = &stream->waiters; *at != NULL;) {
@@ -225,7 +223,7 @@ static choir_status take_await(chi_session *s, chi_peer *peer, uint64_t token, c
 	chi_served_stream *stream = s->streams;
 	while (stream != NULL && stream->number != number)
 		stream = stream->next;
-	if (stream == NULL) // it is closed, so all its commands are done
+	if (stream == NULL) // closed, so all its commands are done
 		return answer(peer, token, CHOIR_OK);
 	chi_served_waiter *w = chi_alloc(sizeof *w);
 	if (w == NULL)

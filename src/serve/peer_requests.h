@@ -1,10 +1,10 @@
-// The other servers of a program.
+// A program's other servers.
 #pragma once
 
 #include "serve/session.h"
 
 choir_status chi_session_add_peer(chi_session *s, chi_unpack *u);
-// The events of connections to other servers. s: NULL means that there is no program.
+// Events of connections to other servers. s NULL: no program.
 void chi_session_peer_joined(chi_session *s, chi_peer *peer);
 void chi_session_peer_lost(chi_session *s, chi_peer *peer);
 choir_status chi_session_peer_frame(

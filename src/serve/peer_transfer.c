@@ -1,5 +1,4 @@
-// Transfers to and from other servers: the thread of a stream sends requests and waits for the
-// answers. So data go from server to server.
+// Transfers directly between servers: a stream's thread sends requests and waits for the answers.
 #include "serve/peer_transfer.h"
 
 #include "base/alloc.h"
@@ -8,9 +7,8 @@
 
 #include <string.h>
 
-static const double LONGEST = 60; // seconds that a request takes at most
+static const double LONGEST = 60; // seconds
 
-// Begins the request's message.
 static void open_request(chi_session *s, chi_served_request *r, uint32_t server, chi_pack *p)
 {
 	chi_mutex_lock(&s->lock);
@@ -21,7 +19,6 @@ static void open_request(chi_session *s, chi_served_request *r, uint32_t server,
 	chi_pack_u64(p, r->token);
 }
 
-// Sends the message.
 static void post_request(chi_session *s, chi_served_request *r, uint16_t kind, chi_pack *p)
 {
 	chi_mutex_lock(&s->lock);
@@ -32,7 +29,6 @@ static void post_request(chi_session *s, chi_served_request *r, uint16_t kind, c
 	chi_mutex_unlock(&s->lock);
 }
 
-// Waits for the answer.
 static choir_status close_request(chi_session *s, chi_served_request *r)
 {
 	const double deadline = chi_clock_deadline(LONGEST);
@@ -54,8 +50,6 @@ static choir_status close_request(chi_session *s, chi_served_request *r)
 	chi_mutex_unlock(&s->lock);
 	return status;
 }
-
-// ---- Memory of a server on this host
 
 bool chi_session_read_memory(
 		const chi_served_reading *from, void *to, uint64_t memory, size_t bytes)
@@ -88,7 +82,7 @@ static void forget_pid(chi_session *s, uint32_t server)
 	chi_mutex_unlock(&s->lock);
 }
 
-// False: the bytes must travel in messages.
+// False: use messages.
 static bool transfer_directly(chi_session *s, void *here, uint64_t there, size_t bytes, bool push)
 {
 	const uint32_t server = chi_remote_server_of(there);
@@ -117,14 +111,12 @@ static bool transfer_directly(chi_session *s, void *here, uint64_t there, size_t
 	return done;
 }
 
-// ---- Pieces in messages
-
-enum { PIECES = 8 }; // under way at a time
+enum { PIECES = 8 }; // at a time
 
 typedef struct {
 	chi_served_request request;
 	void *memory;
-	unsigned char *staging; // NULL: the memory is the host's
+	unsigned char *staging; // NULL: host memory
 	size_t bytes;
 } served_piece;
 

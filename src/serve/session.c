@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double IDLE = 3600; // seconds between looks of a stream without work
+static const double IDLE = 3600; // seconds
 
-// ---- Memory. The lock is held.
+// Memory. The lock is held.
 
 static size_t position(const chi_session *s, uint64_t address)
 {
@@ -72,7 +72,7 @@ static void free_memory(chi_session *s, uint64_t address)
 	s->memory_count--;
 }
 
-// ---- Messages. The lock is held.
+// Messages. The lock is held.
 
 choir_status chi_session_post(
 		chi_session *s, chi_peer *peer, uint32_t server, uint16_t kind, chi_pack *pack)
@@ -141,8 +141,6 @@ choir_status chi_session_send(chi_session *s)
 	}
 	return broken ? choir_fail(CHOIR_NO_MEMORY, "out of memory: a message") : CHOIR_OK;
 }
-
-// ---- Streams
 
 // The lock is held.
 static void finish(chi_served_stream *s, chi_served_task *t, choir_status status)
@@ -230,7 +228,7 @@ static void free_stream(chi_served_stream *s)
 	chi_free(s);
 }
 
-// Frees streams that are closed and have no commands left, on the thread of the network.
+// Frees closed streams without commands, on the network thread.
 static void reap(chi_session *s)
 {
 	for (chi_served_stream **at = &s->closed; *at != NULL;) {

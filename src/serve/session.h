@@ -1,5 +1,5 @@
-// What a server of devices has of one program. The thread of the network takes commands from
-// frames. Each stream is a thread that runs its commands in order. The lock guards what is shared.
+// One program on a server of devices. The network thread takes commands from frames. Each stream
+// is a thread that runs its commands in order. The lock guards shared fields.
 #pragma once
 
 #include "base/lock.h"
@@ -11,7 +11,7 @@
 
 typedef struct chi_session chi_session;
 
-// A frame of commands. It is freed when the last of them is done.
+// Freed after its last command.
 typedef struct {
 	unsigned char *data;
 	size_t bytes, users;
@@ -24,7 +24,7 @@ typedef struct {
 	uint64_t address, incarnation;
 } chi_served_reading;
 
-// Memory to be freed when all streams have passed this task.
+// Freed when all streams have passed this task.
 typedef struct {
 	uint64_t address;
 	size_t users;
@@ -39,7 +39,7 @@ typedef struct chi_served_task {
 	size_t bytes;
 } chi_served_task;
 
-// Another server waits until a stream has reached a command.
+// Another server's wait for a stream.
 typedef struct chi_served_waiter {
 	struct chi_served_waiter *next;
 	chi_peer *peer;
@@ -56,13 +56,13 @@ typedef struct chi_served_stream {
 	chi_cond work;
 	chi_served_task *first, **last;
 	uint64_t queued, finished, asked;
-	uint64_t failed; // the first command that failed since the last CLEAR; 0: none
+	uint64_t failed; // the first failed command since the last CLEAR, or 0
 	chi_error failure;
 	chi_served_waiter *waiters;
 	bool closing, done;
 } chi_served_stream;
 
-// Memory of the program on a device; in ascending order of addresses.
+// The program's memory, in ascending order of addresses.
 typedef struct {
 	uint64_t address;
 	size_t bytes;
@@ -70,7 +70,7 @@ typedef struct {
 	choir_device *device;
 } chi_served_memory;
 
-// From a stream's thread to the thread of the network.
+// From a stream's thread to the network thread.
 typedef struct chi_served_message {
 	struct chi_served_message *next;
 	chi_peer *peer; // NULL: to server
@@ -79,18 +79,17 @@ typedef struct chi_served_message {
 	chi_pack pack;
 } chi_served_message;
 
-// To another server; a stream's thread waits for it.
+// To another server, awaited by a stream's thread.
 typedef struct chi_served_request {
 	struct chi_served_request *next;
 	uint64_t token;
 	uint32_t server;
 	bool done;
 	chi_error error;
-	void *to; // of bytes that are read; NULL: none
+	void *to; // for bytes that are read; or NULL
 	size_t bytes;
 } chi_served_request;
 
-// Another server of the program.
 typedef struct chi_served_peer {
 	struct chi_served_peer *next;
 	uint32_t number;
@@ -98,8 +97,8 @@ typedef struct chi_served_peer {
 	char address[128];
 	chi_peer *peer; // NULL: not dialled, or lost
 	bool joined;
-	int64_t pid; // with the lock; of a server whose memory may be read, or 0
-	chi_served_message *first, **last; // until it has joined
+	int64_t pid; // with the lock; 0: memory cannot be read
+	chi_served_message *first, **last; // kept until it has joined
 } chi_served_peer;
 
 struct chi_session {
@@ -107,31 +106,31 @@ struct chi_session {
 	chi_peer *program;
 	uint64_t incarnation;
 	chi_served_reading lender; // the program
-	uint32_t number; // of this server in the program's addresses
+	uint32_t number; // of this server, in addresses
 	int devices, cores;
 	choir_device *const *device;
 	chi_mutex lock;
-	chi_cond progress; // a stream has finished a command, or a request is done
-	bool ending, broken; // broken: a message that the program waits for is missing
+	chi_cond progress; // of a command or request
+	bool ending, broken; // broken: an awaited message is missing
 	chi_served_stream *streams, *closed;
 	chi_served_memory *memory;
 	size_t memory_count, memory_capacity;
-	uint64_t credit; // bytes of frames that are done and not yet told
+	uint64_t credit; // bytes of done frames, not yet reported
 	chi_served_message *first, **last;
 	chi_served_request *requests;
 	uint64_t tokens;
-	chi_served_peer *others; // of the thread of the network
+	chi_served_peer *others; // the network thread's
 };
 
 chi_session *chi_session_new(
 		chi_hub *hub, chi_peer *program, int devices, choir_device *const device[], int cores);
-void chi_session_free(chi_session *s); // waits for commands that run
-// Takes a frame of commands, and data. A failure ends the session.
+void chi_session_free(chi_session *s); // waits for running commands
+// A frame of commands; takes over data. A failure ends the session.
 choir_status chi_session_take(chi_session *s, unsigned char *data, size_t bytes);
-// Memory of the program. The lock is held. NULL: with a failure.
+// The lock is held. NULL: a failure.
 void *chi_session_find(chi_session *s, uint64_t address, size_t bytes, choir_device **device);
-// Adds a message, and takes the pack. The lock is held.
+// Takes the pack. The lock is held.
 choir_status chi_session_post(
 		chi_session *s, chi_peer *peer, uint32_t server, uint16_t kind, chi_pack *pack);
-// Sends the messages, on the thread of the network. CHOIR_NO_MEMORY: one could not be made.
+// Sends the messages, on the network thread. CHOIR_NO_MEMORY: one could not be made.
 choir_status chi_session_send(chi_session *s);

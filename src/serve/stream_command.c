@@ -1,5 +1,5 @@
-// Runs the commands of a stream. Nothing in a command is trusted: each address and size is
-// compared with the memory of the program, and each kernel's tensors with their sizes.
+// Runs a stream's commands. Commands are not trusted: addresses and sizes are compared with the
+// program's memory, and kernels' tensors with their sizes.
 #include "serve/stream_command.h"
 
 #include "base/alloc.h"
@@ -127,7 +127,7 @@ static choir_status take_buffer(chi_served_stream *s, chi_unpack *u, choir_buffe
 	return b->data == NULL ? CHOIR_CORRUPT : CHOIR_OK;
 }
 
-// The gate of an update is memory of the program, too.
+// An update's gate is the program's memory, too.
 static choir_status take_gate(chi_served_stream *s, choir_update_attributes *a)
 {
 	choir_device *device;
@@ -167,7 +167,7 @@ static choir_status run_kernel(chi_served_stream *s, chi_unpack *u)
 	return chi_kernel_run(s->local, operation, n, in, &out, bytes > 0 ? &attributes : NULL);
 }
 
-// Waits for a stream of this server. It fails as that one did.
+// Of this server. Fails as that stream did.
 static choir_status follow_here(chi_served_stream *s, uint32_t number, uint64_t command)
 {
 	chi_session *session = s->session;
@@ -178,7 +178,7 @@ static choir_status follow_here(chi_served_stream *s, uint32_t number, uint64_t 
 		while (other != NULL && other->number != number)
 			other = other->next;
 		if (other == NULL || session->ending)
-			break; // a stream is closed when all its commands are done
+			break; // closed: all its commands are done
 		if (other->finished >= command) {
 			if (other->failed != 0 && other->failed <= command) {
 				chi_error_restore(&other->failure);

@@ -1,7 +1,7 @@
-// The commands of a stream.
+// A stream's commands.
 #pragma once
 
 #include "serve/session.h"
 
-// Runs a command of a stream, on its thread.
+// On the stream's thread.
 choir_status chi_served_run(chi_served_stream *s, const chi_served_task *t);

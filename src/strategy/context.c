@@ -1,4 +1,4 @@
-// A thread's contexts: to which strategy, replica, merge call or update a call belongs.
+// A thread's contexts: the strategy, replica, merge call or update of a call.
 #include "strategy/context.h"
 
 #include "base/alloc.h"
@@ -63,7 +63,7 @@ static int close_above(const chi_context *c, bool *left)
 	return open;
 }
 
-// Stacks grow down, so a call from a higher address proves that the innermost function was left.
+// Stacks grow down: a call from a higher address proves that the innermost function was left.
 static bool was_left(void)
 {
 	const chi_context *c = top;

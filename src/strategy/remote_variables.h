@@ -1,5 +1,5 @@
-// Variables on parameter servers in other processes: a strategy has copies and hands its updates
-// over.
+// Variables on parameter servers in other processes: a strategy has copies, and the servers apply
+// its updates.
 #pragma once
 
 #include "strategy/strategy.h"
@@ -14,14 +14,14 @@ typedef struct {
 
 typedef struct chi_remote {
 	void *user;
-	// Brings the copies up to date, before each run, and before the program reads or writes
-	// variables outside of runs.
+	// Updates the copies before each run, and before the program reads or writes variables outside
+	// of runs.
 	choir_status (*refresh)(void *user);
-	// Before a read of v, after refresh: brings n rows, or all if row is NULL. Rows that do not
-	// exist are ignored. NULL: refresh has brought all. Threads: any.
+	// After refresh, before a read of v: n rows, or all if row is NULL. Ignores invalid rows.
+	// NULL: refresh has brought all. Threads: any.
 	choir_status (*fetch)(void *user, choir_variable *v, int64_t n, const int64_t row[]);
-	// In place of an optimizer's update. The gradients are summed over the replicas. optimizer is
-	// the user of chi_gradients_new. NULL: updates are applied here.
+	// Instead of an optimizer's update, with gradients summed over the replicas. optimizer: the
+	// user of chi_gradients_new. NULL: updates are applied here.
 	choir_status (*push)(void *user, void *optimizer, size_t n, choir_variable *const v[],
 			const chi_remote_gradient gradient[]);
 	// After a write of v in this process. t: host memory, or a plain number. NULL: nothing to do.
@@ -31,7 +31,7 @@ typedef struct chi_remote {
 static inline choir_status chi_remote_refresh(const choir_strategy *s)
 {
 	const chi_remote *r = s->owner->remote;
-	// Within a run all reads are of the same moment.
+	// All reads of a run are of one moment.
 	return r == NULL || chi_atomic32_load(&s->running) != 0 ? CHOIR_OK : r->refresh(r->user);
 }
 
@@ -51,7 +51,7 @@ static inline bool chi_remote_pushes(const choir_strategy *s)
 	return s->owner->remote != NULL && s->owner->remote->push != NULL;
 }
 
-// CHOIR_UNSUPPORTED for what would change only this process's copy of variables on servers.
+// CHOIR_UNSUPPORTED for changes of only this process's copies of servers' variables.
 static inline choir_status chi_remote_refuse(const choir_strategy *s, const char *what)
 {
 	if (!chi_remote_pushes(s))

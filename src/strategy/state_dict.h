@@ -1,5 +1,4 @@
-// Named tensors in host memory, saved or restored. Memory is kept between saves, which avoids page
-// faults.
+// Named tensors in host memory, saved or restored. Saves reuse memory, which avoids page faults.
 #pragma once
 
 #include "base/alloc.h"
@@ -31,7 +30,7 @@ typedef struct {
 	bool ordered; // by name, for bisection
 	const char *object; // names are OBJECT/NAME
 	chi_state_dict_memory *memory;
-	bool unread; // this worker writes nothing; what only it would copy is left out
+	bool unread; // this worker writes nothing, and copies only for others
 	const char *path;
 } chi_state_dict;
 
@@ -42,7 +41,7 @@ void *chi_state_dict_add(
 choir_status chi_state_dict_add_variable(chi_state_dict *s, const char *name, choir_variable *v);
 choir_status chi_state_dict_add_count(chi_state_dict *s, const char *name, uint64_t count);
 
-// data is not owned. Entries in the order of names are found faster.
+// data is borrowed. Entries in the order of names are found faster.
 choir_status chi_state_dict_lend(chi_state_dict *s, const char *name, choir_dtype dtype,
 		const choir_shape *shape, void *data);
 chi_state_dict_entry *chi_state_dict_find(const chi_state_dict *s, const char *name);

@@ -107,7 +107,7 @@ choir_status chi_strategy_open_block(choir_strategy *s)
 	return s->run == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// Before what runs and threads use is freed. left: this thread has left a function that s called.
+// Before freeing what runs and threads use. left: this thread has left a function that s called.
 static void close_runs(choir_strategy *s, bool left)
 {
 	if (s->run != NULL && s->fork_generation == chi_fork_generation())
@@ -438,20 +438,6 @@ int choir_strategy_parameter_devices(const choir_strategy *s)
 choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index)
 {
 	return s == NULL || index < 0 || index >= s->parameters ? NULL : s->parameter[index];
-}
-
-choir_status choir_strategy_set_gradient_hook(choir_strategy *s, choir_gradient_fn *fn, void *user)
-{
-	CHOIR_TRY(chi_strategy_check(s));
-	s->owner->watch = fn;
-	s->owner->watch_user = user;
-	return CHOIR_OK;
-}
-
-bool choir_strategy_require_static_shapes(const choir_strategy *s)
-{
-	(void) s;
-	return false;
 }
 
 bool choir_strategy_is_chief(const choir_strategy *s)

@@ -13,6 +13,6 @@ typedef struct {
 	choir_slices_result slices;
 } chi_communication;
 
-// Finds or opens the communicator they name. NULL: the strategy's.
+// Finds or opens the communicator of .implementation; NULL: the strategy's.
 choir_status chi_communication_resolve(
 		choir_strategy *s, const choir_communication_options *o, chi_communication *communication);

@@ -1,5 +1,4 @@
-// Compares checksums at some steps and before each save. Different values would otherwise cause no
-// error.
+// Compares checksums at some steps and before each save, since different values cause no error.
 #include "strategy/value_consistency.h"
 
 #include "base/alloc.h"

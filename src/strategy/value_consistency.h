@@ -4,6 +4,6 @@
 #include "strategy/strategy.h"
 
 bool chi_compare_is_due(const choir_strategy *s);
-// Outside of runs or at their end. CHOIR_STATE: a value differs; the text names it and two
-// workers. Does nothing without a process group or if comparisons are off.
+// Outside of runs or at their end. CHOIR_STATE names a differing value and two workers. Does
+// nothing without a process group or comparisons.
 choir_status chi_compare_workers(choir_strategy *s);

@@ -1,10 +1,10 @@
-// Exchanges between workers other than sums, in the same order on all. chi_worker functions need a
-// process group.
+// Exchanges between workers other than sums, in one order. chi_worker functions need a process
+// group.
 #pragma once
 
 #include "strategy/run/merge_results.h"
 
-// *local: this worker's default number of replicas; becomes the actual one.
+// *local: this worker's number of replicas: the default becomes the actual one.
 choir_status chi_strategy_open_process_group(choir_strategy *s, int *local);
 void chi_strategy_close_process_group(choir_strategy *s);
 
@@ -13,7 +13,7 @@ choir_status chi_strategy_agree_on_variable(
 		choir_strategy *s, const chi_variable_plan *plan, void *initial, size_t bytes);
 choir_status chi_strategy_same(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 choir_status chi_strategy_note(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
-// keeps length bytes
+// Keeps the first length bytes.
 void chi_strategy_forget_notes(choir_strategy *s, size_t length);
 choir_status chi_strategy_add_counts(choir_strategy *s, double *sum);
 // args know only this worker's.
@@ -24,19 +24,18 @@ static inline int chi_strategy_parts(const choir_variable *v)
 {
 	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
 }
-// How an operation ended: here with status and choir_error(). All return CHOIR_OK, or the failure
-// of the lowest worker that has one, and can continue.
+// status and choir_error(): how an operation ended here. All return CHOIR_OK or the lowest
+// worker's failure, and can continue.
 choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const char *what);
 // The chief's. The others get their own memory (chi_free), or none after a failure.
 choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, const char *what);
-// Makes a failure fail the cluster, unless all workers come here with the same one. No other
-// thread of this worker may communicate. Returns status.
+// A failure fails the cluster, unless all workers have the same one here. No other thread of this
+// worker may communicate. Returns status.
 choir_status chi_strategy_abort(choir_strategy *s, choir_status status);
 choir_tensor *chi_strategy_abort_if_null(choir_strategy *s, choir_frame *f, choir_tensor *t);
 
 enum { CHI_SUM_NAME = 64 };
-// All that must be equal, as workers compare only the name. dtype: before casts; plain numbers
-// count as f64.
+// Workers compare only this name. dtype: before casts; plain numbers count as f64.
 void chi_worker_sum_name(const char *call, choir_reduce_op op, choir_dtype dtype,
 		const choir_tensor *t, char name[CHI_SUM_NAME]);
 // A plain number that differs between workers becomes a per-replica value.

@@ -1,6 +1,6 @@
-// The agent of a worker. It starts the program, shares the page of health.h with it, and reports
-// to the supervisor. Without a word from the supervisor it kills the program, so that a worker
-// that the supervisor cannot reach does not go on.
+// A worker's agent starts the program, shares the page of health.h with it, and reports to the
+// supervisor. It kills the program when it hears nothing from the supervisor, so that an
+// unreachable worker does not go on.
 #include "supervisor/agent_message.h"
 
 #include "base/alloc.h"
@@ -31,7 +31,7 @@ typedef struct {
 	chi_connections *connections;
 	chi_hello hello;
 	chi_hub *hub;
-	chi_peer *peer; // NULL: it is lost
+	chi_peer *peer; // NULL: lost
 	chi_watch *watch;
 	bool joined, may_start, released, signalled;
 	chi_process program;
@@ -39,14 +39,12 @@ typedef struct {
 	chi_health *page;
 	chi_health_note note; // the last look
 	double beat_at, changed_at, looked_at, reported_at;
-	uint64_t kills; // processes that the host killed for memory before
+	uint64_t kills; // of count_kills when the program started
 	bool ended;
 	chi_process_end end;
 	choir_status status;
 	char bytes[OUTPUT]; // being passed on
 } agent;
-
-// ---- What the supervisor says.
 
 static void joined(void *user, chi_peer *peer)
 {
@@ -111,8 +109,6 @@ static choir_status open_hub(agent *a)
 						   : choir_fail(CHOIR_TIMEOUT, "agent: the supervisor does not answer");
 }
 
-// ---- The program.
-
 static choir_status start_program(agent *a)
 {
 	char page[32], worker[32], key[sizeof CHI_JOB_KEY + 1];
@@ -146,7 +142,7 @@ static choir_status start_program(agent *a)
 	return status;
 }
 
-// Ends the program and all that it has started, also in other process groups and sessions.
+// Also ends the program's descendants in other process groups and sessions.
 static void kill_program(agent *a)
 {
 	const double until = chi_clock_deadline(END_SECONDS);
@@ -160,14 +156,12 @@ static void kill_program(agent *a)
 	} while (chi_clock_now() < until);
 }
 
-// ---- Reports.
-
 static bool can_send(const agent *a)
 {
 	return a->peer != NULL && chi_link_waiting(&a->peer->link) < OUTPUT_WAITING;
 }
 
-// False: nothing is there.
+// False: no output.
 static bool pass_on(agent *a, int i)
 {
 	char *bytes = a->bytes;
@@ -191,7 +185,7 @@ static void pass_all_on(agent *a)
 			;
 }
 
-// The system's count of processes that it has killed for memory.
+// Processes that the host has killed for lack of memory.
 static uint64_t count_kills(agent *a)
 {
 	const int fd = chi_fs_open(AT_FDCWD, "/proc/vmstat", O_RDONLY);
@@ -204,8 +198,7 @@ static uint64_t count_kills(agent *a)
 	return at == NULL ? 0 : strtoull(at + sizeof "\noom_kill", NULL, 10);
 }
 
-// Counts the seconds in which this agent was awake, so that a stop of the whole machine is no
-// silence of the program.
+// Counts only seconds in which this agent ran: a suspended machine is not a silent program.
 static void look(agent *a)
 {
 	static const double MAX = 0.5; // between two looks
@@ -245,7 +238,7 @@ static void send_report(agent *a, uint16_t kind)
 	a->reported_at = time;
 }
 
-// Asks whether to start the program. The supervisor may have begun another attempt meanwhile.
+// The supervisor may have begun another attempt meanwhile.
 static choir_status join(agent *a)
 {
 	chi_pack p = { 0 };
@@ -276,7 +269,7 @@ static void turn(agent *a)
 	const bool ended = !a->ended && chi_process_has_ended(&a->program, &a->end);
 	if (ended) {
 		a->ended = true;
-		pass_all_on(a); // what it wrote before it ended
+		pass_all_on(a); // the last output comes before the end
 		look(a);
 		send_report(a, CHI_AGENT_ENDED);
 	} else if (!a->ended && chi_clock_now() >= a->reported_at + REPORT) {

@@ -13,7 +13,7 @@ enum {
 	CHI_AGENT_STOP, // supervisor: a signal for the program
 	CHI_AGENT_KILL, // supervisor: end the program, then yourself
 	CHI_STATUS_ASK, // choir status: whether as JSON
-	CHI_STATUS_TEXT // supervisor: bytes of the answer; empty: that was all
+	CHI_STATUS_TEXT // supervisor: bytes; empty: the end
 };
 
 typedef struct {
@@ -28,5 +28,5 @@ void chi_report_pack(const chi_worker_report *r, chi_pack *p);
 void chi_report_unpack(chi_unpack *u, chi_worker_report *r);
 void chi_end_pack(const chi_process_end *end, chi_pack *p);
 void chi_end_unpack(chi_unpack *u, chi_process_end *end);
-// This process's rank by its launcher's environment; CHOIR_NONE: none.
+// By the launcher's environment; CHOIR_NONE: none.
 int chi_launcher_rank(void);

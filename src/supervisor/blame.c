@@ -1,6 +1,6 @@
-// Who has failed. A worker that was killed is the cause. A worker that reports a failure of
-// another one is not, so it has to wait. MPIs abort workers whose peer has ended, within
-// milliseconds, so a worker that aborts or exits has to wait for a moment, too.
+// Finds the worker that failed first. A killed worker is the cause. A worker that reports
+// another's failure is not, so its report waits for a cause. MPIs abort workers whose peer has
+// ended within milliseconds, so an abort or an exit waits for a moment, too.
 #include "supervisor/blame.h"
 
 #include <inttypes.h>
@@ -13,11 +13,11 @@
 static const double CONSEQUENCES = 1, ABORTS = 0.25;
 static const double LONG_WAIT = 10; // seconds, then a wait is reported
 
-// The others go on. If the job fails or ends within the pause, this was a consequence.
-static void lose_spare(chi_verdict *v, double now, int worker, const char *way)
+// If the job fails or ends within the pause, this was a consequence.
+static void lose_spare(chi_restart_policy *p, double now, int worker, const char *way)
 {
 	char name[160];
-	chi_worker *w = &v->worker[worker];
+	chi_worker *w = &p->worker[worker];
 	if (w->lost)
 		return;
 	w->lost = w->ended = true;
@@ -26,30 +26,30 @@ static void lose_spare(chi_verdict *v, double now, int worker, const char *way)
 			(w->end.number == SIGKILL || w->end.number == SIGTERM);
 	w->idle = w->report.health.steps > 0 || outside ? 0 : w->idle + 1;
 	w->due = now + CONSEQUENCES;
-	chi_verdict_event(v, now, "lost", worker, way);
+	chi_restart_policy_event(p, now, "lost", worker, way);
 	w->way[0] = '\0';
 	if (!w->end.by_signal)
 		chi_text_fit(way, w->way, sizeof w->way);
-	if (w->end.by_signal && v->stop_number == 0)
-		chi_verdict_say(v, "%s %s; the other workers go on",
+	if (w->end.by_signal && p->stop_number == 0)
+		chi_restart_policy_say(p, "%s %s; the other workers go on",
 				chi_worker_name(w, worker, name, sizeof name), way);
 }
 
 chi_failure *chi_blame(
-		chi_verdict *v, double now, chi_grade grade, int worker, const char *fmt, ...)
+		chi_restart_policy *p, double now, chi_grade grade, int worker, const char *fmt, ...)
 {
-	chi_failure *f = &v->suspect;
-	if (chi_verdict_is_spare(v, worker)) {
-		char way[CHI_VERDICT_TEXT];
+	chi_failure *f = &p->suspect;
+	if (chi_restart_policy_is_spare(p, worker)) {
+		char way[CHI_RESTART_POLICY_TEXT];
 		va_list of_spare;
 		va_start(of_spare, fmt);
 		(void) chi_text_format(way, sizeof way, fmt, of_spare);
 		va_end(of_spare);
-		lose_spare(v, now, worker, way);
-		return &v->ignored;
+		lose_spare(p, now, worker, way);
+		return &p->ignored;
 	}
 	if (grade >= f->grade)
-		return &v->ignored;
+		return &p->ignored;
 	const double wait = grade == CHI_CAUSE ? 0 : grade == CHI_ABORT ? ABORTS : CONSEQUENCES;
 	const double due = f->grade == CHI_NO_FAILURE ? HUGE_VAL : f->due;
 	*f = (chi_failure){ .grade = grade, .worker = worker, .due = fmin(due, now + wait) };
@@ -59,13 +59,12 @@ chi_failure *chi_blame(
 	va_end(args);
 	if (worker < 0)
 		return f;
-	const chi_health_note *h = &v->worker[worker].report.health;
+	const chi_health_note *h = &p->worker[worker].report.health;
 	f->has_step = h->steps > 0;
 	f->step = h->step;
 	return f;
 }
 
-// A job whose workers wait too long for each other names the worker that did not come.
 static chi_grade grade_of(const chi_health_note *h)
 {
 	if (h->by_other || h->status == CHOIR_CANCELLED)
@@ -74,17 +73,17 @@ static chi_grade grade_of(const chi_health_note *h)
 	return other ? CHI_DISAGREEMENT : CHI_OWN_REPORT;
 }
 
-void chi_blame_report(chi_verdict *v, double now, int worker)
+void chi_blame_report(chi_restart_policy *p, double now, int worker)
 {
-	const chi_worker *w = &v->worker[worker];
+	const chi_worker *w = &p->worker[worker];
 	const chi_health_note *h = &w->report.health;
-	if (h->state == CHI_HEALTH_FAILED && (w->ended || !chi_verdict_is_spare(v, worker)))
-		chi_blame(v, now, grade_of(h), worker, "failed: %s", h->text);
+	if (h->state == CHI_HEALTH_FAILED && (w->ended || !chi_restart_policy_is_spare(p, worker)))
+		chi_blame(p, now, grade_of(h), worker, "failed: %s", h->text);
 }
 
-void chi_blame_end(chi_verdict *v, double now, int worker)
+void chi_blame_end(chi_restart_policy *p, double now, int worker)
 {
-	chi_worker *w = &v->worker[worker];
+	chi_worker *w = &p->worker[worker];
 	const chi_health_note *h = &w->report.health;
 	const chi_process_end *end = &w->end;
 	char how[64];
@@ -94,53 +93,54 @@ void chi_blame_end(chi_verdict *v, double now, int worker)
 	w->stopped = in_order && end->number == CHI_EXIT_STOPPED;
 	if (w->finished || w->stopped)
 		return;
-	v->unsaved = v->unsaved || !chi_verdict_is_spare(v, worker);
-	if (v->stop_number != 0 && end->by_signal && end->number == SIGTERM)
+	p->unsaved = p->unsaved || !chi_restart_policy_is_spare(p, worker);
+	if (p->stop_number != 0 && end->by_signal && end->number == SIGTERM)
 		return;
-	const bool alone = v->workers == 1;
+	const bool alone = p->workers == 1;
 	const chi_grade grade =
 			alone || (end->by_signal && end->number != SIGABRT) ? CHI_CAUSE : CHI_ABORT;
 	if (end->by_signal) {
 		const bool outside = end->number == SIGKILL || end->number == SIGTERM;
 		const bool memory = end->number == SIGKILL && w->report.out_of_memory;
-		chi_failure *f = chi_blame(v, now, grade, worker, "died: %s%s", how,
+		chi_failure *f = chi_blame(p, now, grade, worker, "died: %s%s", how,
 				memory ? ", as its host has run out of memory" : "");
 		f->external = outside && !memory;
 	} else if (h->state == CHI_HEALTH_FAILED) {
-		chi_blame_report(v, now, worker);
-		if (v->suspect.worker == worker && v->suspect.grade <= CHI_OWN_REPORT)
-			v->suspect.due = now; // it has said all that it had to say
+		chi_blame_report(p, now, worker);
+		if (p->suspect.worker == worker && p->suspect.grade <= CHI_OWN_REPORT)
+			p->suspect.due = now; // it reports nothing more
 	} else if (h->state == CHI_HEALTH_FINISHED) {
-		chi_blame(v, now, grade, worker, "%s after it had left its cluster", how);
+		chi_blame(p, now, grade, worker, "%s after it had left its cluster", how);
 	} else {
-		chi_blame(v, now, grade, worker, "%s %s", how,
+		chi_blame(p, now, grade, worker, "%s %s", how,
 				h->state == CHI_HEALTH_NEW ? "without opening a cluster (choir_cluster_new)"
 										   : "before it had left its cluster");
 	}
 }
 
-static double silence_of(const chi_verdict *v, int worker, double now)
+static double silence_of(const chi_restart_policy *p, int worker, double now)
 {
-	const chi_worker *w = &v->worker[worker];
+	const chi_worker *w = &p->worker[worker];
 	if (!w->joined || w->ended)
 		return 0;
 	const double agent = now - w->heard;
 	return w->report.health.state == CHI_HEALTH_OPEN ? agent + w->report.silence : agent;
 }
 
-// Whether all of a host's workers, of which there are several, are silent.
-static bool is_host_silent(const chi_verdict *v, int worker, double now, char *list, size_t size)
+// True: the host has several workers, and all are silent.
+static bool is_host_silent(
+		const chi_restart_policy *p, int worker, double now, char *list, size_t size)
 {
-	const double nearly = v->o.lost_after - v->o.lost_after / 5;
+	const double nearly = p->o.lost_after - p->o.lost_after / 5;
 	int several = 0;
 	size_t at = 0;
 	list[0] = '\0';
-	for (int i = 0; i < v->workers; i++) {
-		const chi_worker *w = &v->worker[i];
-		if (!w->joined || w->ended || strcmp(w->host, v->worker[worker].host) != 0)
+	for (int i = 0; i < p->workers; i++) {
+		const chi_worker *w = &p->worker[i];
+		if (!w->joined || w->ended || strcmp(w->host, p->worker[worker].host) != 0)
 			continue;
 		char number[16];
-		if (silence_of(v, i, now) < nearly)
+		if (silence_of(p, i, now) < nearly)
 			return false;
 		snprintf(number, sizeof number, "%s%d", several > 0 ? " " : "", i);
 		at = chi_text_append(list, size, at, number);
@@ -149,22 +149,22 @@ static bool is_host_silent(const chi_verdict *v, int worker, double now, char *l
 	return several > 1;
 }
 
-void chi_blame_silence(chi_verdict *v, double now)
+void chi_blame_silence(chi_restart_policy *p, double now)
 {
-	for (int i = 0; i < v->workers; i++) {
-		const double silence = silence_of(v, i, now);
+	for (int i = 0; i < p->workers; i++) {
+		const double silence = silence_of(p, i, now);
 		char list[200];
-		if (silence < v->o.lost_after)
+		if (silence < p->o.lost_after)
 			continue;
-		const chi_worker *w = &v->worker[i];
-		const bool agent = now - w->heard > v->o.lost_after / 2;
+		const chi_worker *w = &p->worker[i];
+		const bool agent = now - w->heard > p->o.lost_after / 2;
 		chi_failure *f;
-		if (agent && is_host_silent(v, i, now, list, sizeof list))
-			f = chi_blame(v, now, CHI_CAUSE, i,
+		if (agent && is_host_silent(p, i, now, list, sizeof list))
+			f = chi_blame(p, now, CHI_CAUSE, i,
 					"sent no heartbeat for %.1f s, as all workers of host %s: %s", silence,
 					w->host, list);
 		else
-			f = chi_blame(v, now, CHI_CAUSE, i, "sent no heartbeat for %.1f s (%s)", silence,
+			f = chi_blame(p, now, CHI_CAUSE, i, "sent no heartbeat for %.1f s (%s)", silence,
 					agent ? "its agent or its host is stopped or lost" : "it is stopped");
 		f->external = true;
 		if (agent)
@@ -173,13 +173,13 @@ void chi_blame_silence(chi_verdict *v, double now)
 	}
 }
 
-// The worker that others wait for and that does not wait itself. CHOIR_NONE: all wait, or nobody.
-static int find_missing(const chi_verdict *v, double *longest)
+// The awaited worker that does not wait itself. CHOIR_NONE: all workers wait, or none.
+static int find_missing(const chi_restart_policy *p, double *longest)
 {
 	int missing = CHOIR_NONE;
 	*longest = 0;
-	for (int i = 0; i < v->workers; i++) {
-		const chi_worker *w = &v->worker[i];
+	for (int i = 0; i < p->workers; i++) {
+		const chi_worker *w = &p->worker[i];
 		if (!w->joined || w->ended)
 			continue;
 		if (!w->report.health.waiting)
@@ -190,34 +190,34 @@ static int find_missing(const chi_verdict *v, double *longest)
 	return missing;
 }
 
-void chi_blame_stall(chi_verdict *v, double now)
+void chi_blame_stall(chi_restart_policy *p, double now)
 {
 	char list[200], name[160], place[CHI_HEALTH_WHAT + 160];
 	double longest;
-	const int missing = find_missing(v, &longest);
+	const int missing = find_missing(p, &longest);
 	if (longest < LONG_WAIT)
-		v->warned = 0;
+		p->warned = 0;
 	if (missing < 0 || longest == 0)
 		return;
-	const chi_worker *w = &v->worker[missing];
-	if (v->o.stall > 0 && longest >= v->o.stall)
-		chi_blame(v, now, CHI_CAUSE, missing, "keeps other workers waiting for %.1f s", longest);
-	else if (longest >= LONG_WAIT && v->warned == 0) {
-		v->warned = now;
-		chi_verdict_say(v, "workers %s have waited up to %.0f s for %s, which is %s %s",
-				chi_blame_waiting(v, missing, list, sizeof list), longest,
+	const chi_worker *w = &p->worker[missing];
+	if (p->o.stall > 0 && longest >= p->o.stall)
+		chi_blame(p, now, CHI_CAUSE, missing, "keeps other workers waiting for %.1f s", longest);
+	else if (longest >= LONG_WAIT && p->warned == 0) {
+		p->warned = now;
+		chi_restart_policy_say(p, "workers %s have waited up to %.0f s for %s, which is %s %s",
+				chi_blame_waiting(p, missing, list, sizeof list), longest,
 				chi_worker_name(w, missing, name, sizeof name), chi_worker_state(w),
 				chi_worker_place(w, place, sizeof place));
 	}
 }
 
-const char *chi_blame_waiting(const chi_verdict *v, int except, char *out, size_t size)
+const char *chi_blame_waiting(const chi_restart_policy *p, int except, char *out, size_t size)
 {
 	size_t at = 0;
 	out[0] = '\0';
-	for (int i = 0; i < v->workers; i++) {
+	for (int i = 0; i < p->workers; i++) {
 		char number[16];
-		const chi_worker *w = &v->worker[i];
+		const chi_worker *w = &p->worker[i];
 		if (i == except || !w->joined || w->ended || !w->report.health.waiting)
 			continue;
 		snprintf(number, sizeof number, "%s%d", at > 0 ? " " : "", i);
@@ -248,15 +248,15 @@ bool chi_blame_is_same(const chi_failure *a, const chi_failure *b)
 	}
 }
 
-void chi_blame_say(const chi_verdict *v, char *out, size_t size)
+void chi_blame_say(const chi_restart_policy *p, char *out, size_t size)
 {
-	const chi_failure *f = &v->suspect;
+	const chi_failure *f = &p->suspect;
 	char name[160], place[CHI_HEALTH_WHAT + 160];
 	if (f->worker < 0) {
 		snprintf(out, size, "%s", f->way);
 		return;
 	}
-	const chi_worker *w = &v->worker[f->worker];
+	const chi_worker *w = &p->worker[f->worker];
 	snprintf(out, size, "%s %s%s%s", chi_worker_name(w, f->worker, name, sizeof name), f->way,
 			w->joined ? "; it was " : "",
 			w->joined ? chi_worker_place(w, place, sizeof place) : "");

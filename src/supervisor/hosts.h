@@ -1,4 +1,4 @@
-// The hosts of a job, and how many workers each has room for.
+// The hosts of a job, and each host's capacity in workers.
 #pragma once
 
 #include "base/text.h"
@@ -7,9 +7,9 @@
 enum { CHI_MAX_HOSTS = 1024 };
 
 typedef struct {
-	char name[CHI_HOST_NAME]; // a name or an address that ssh and launchers accept
+	char name[CHI_HOST_NAME]; // or address, for ssh and launchers
 	int slots;
-	bool lost; // left out from now on
+	bool lost; // not used again
 } chi_host;
 
 typedef struct {
@@ -17,16 +17,16 @@ typedef struct {
 	chi_host host[CHI_MAX_HOSTS];
 } chi_hosts;
 
-// Reads "a,b:2" or, if list is the name of a file, its lines "a", "b:2" or "b slots=2" with
-// comments after #. Hosts that were lost stay so, unless the file names them again after it did
-// not. NULL: no hosts. CHOIR_INVALID names the line or the item.
+// list: "a,b:2", or a file with lines "a", "b:2" or "b slots=2" and comments after #. Lost hosts
+// stay lost until the file leaves them out and then names them again. NULL: no hosts.
+// CHOIR_INVALID names the line or the item.
 choir_status chi_hosts_read(chi_hosts *h, const char *list);
 int chi_hosts_capacity(const chi_hosts *h);
-// By its name in the list or the name that it gives itself.
+// name: in the list, or the host's own.
 void chi_hosts_lose(chi_hosts *h, const char *name);
-// Gives the host of worker i: hosts are filled in their order. NULL: there is no room.
+// The host of a worker; hosts are filled in order. NULL: no capacity.
 const char *chi_hosts_of(const chi_hosts *h, int worker);
-// Gives the list's name for the host of a worker that calls itself own. own: it has no host there.
+// The list's name for the host that calls itself own; own if it has none.
 const char *chi_hosts_name(const chi_hosts *h, const char *own, int worker);
-// Adds "a:2,b:1" for that many workers.
+// Adds "a:2,b:1".
 void chi_hosts_add_list(const chi_hosts *h, int workers, chi_text *out);

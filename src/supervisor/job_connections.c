@@ -51,7 +51,7 @@ static void joined(void *user, chi_peer *peer)
 static void answer(choir_supervisor *s, chi_peer *peer, bool json)
 {
 	chi_text t = { 0 };
-	chi_verdict_describe(s->verdict, chi_hub_now(s->hub), json, &t);
+	chi_restart_policy_describe(s->policy, chi_hub_now(s->hub), json, &t);
 	for (size_t at = 0; !t.failed && at < t.length; at += ANSWER_PART) {
 		const size_t left = t.length - at;
 		const choir_connection_part part = { t.data + at,
@@ -76,8 +76,8 @@ static choir_status take_join(choir_supervisor *s, chi_job_peer *p, chi_unpack *
 	chi_text_clean(j.host, clean, sizeof clean);
 	clean[CHI_HOST_NAME - 1] = '\0';
 	const char *host = chi_hosts_name(&s->hosts, clean, j.worker);
-	const bool starts =
-			chi_verdict_joined(s->verdict, chi_hub_now(s->hub), j.attempt, j.worker, host, j.pid);
+	const bool starts = chi_restart_policy_joined(
+			s->policy, chi_hub_now(s->hub), j.attempt, j.worker, host, j.pid);
 	p->has_joined = starts;
 	return chi_peer_send(p->peer, starts ? CHI_AGENT_START : CHI_AGENT_KILL, 0, NULL, 0);
 }
@@ -93,9 +93,9 @@ static choir_status take_report(
 	CHOIR_TRY(chi_unpack_end(u, "an agent's report"));
 	const double now = chi_hub_now(s->hub);
 	if (ended)
-		chi_verdict_ended(s->verdict, now, p->attempt, p->worker, &r, &end);
+		chi_restart_policy_ended(s->policy, now, p->attempt, p->worker, &r, &end);
 	else
-		chi_verdict_heard(s->verdict, now, p->attempt, p->worker, &r);
+		chi_restart_policy_heard(s->policy, now, p->attempt, p->worker, &r);
 	return CHOIR_OK;
 }
 
@@ -140,7 +140,7 @@ static choir_status frame(void *user, chi_peer *peer, const chi_net_frame *f, co
 		return CHOIR_OK;
 	CHOIR_TRY(take_frame(s, p, f, &u));
 	// An agent of an earlier attempt has been cut off, and is back.
-	if (p->has_joined && p->attempt != chi_verdict_attempt(s->verdict))
+	if (p->has_joined && p->attempt != chi_restart_policy_attempt(s->policy))
 		(void) chi_peer_send(peer, CHI_AGENT_KILL, 0, NULL, 0);
 	return CHOIR_OK;
 }
@@ -159,8 +159,8 @@ static void lost(void *user, chi_peer *peer, choir_status status)
 		if (s->agents[i] == p)
 			s->agents[i] = s->agents[--s->peer_count];
 	if (p->has_joined)
-		chi_verdict_gone(
-				s->verdict, chi_hub_now(s->hub), p->attempt, p->worker, status, reason.text);
+		chi_restart_policy_gone(
+				s->policy, chi_hub_now(s->hub), p->attempt, p->worker, status, reason.text);
 	chi_free(p);
 }
 
@@ -189,7 +189,7 @@ void chi_job_release(choir_supervisor *s, int attempt, int worker)
 	}
 }
 
-// Agents on other hosts connect by TCP, and prove the key. `choir status` uses the Unix socket.
+// Agents on other hosts use TCP and prove the key; `choir status` uses the Unix socket.
 static choir_status listen_at(choir_supervisor *s)
 {
 	char wanted[CHI_JOB_ADDRESS], bound[CHI_JOB_ADDRESS];
@@ -217,7 +217,7 @@ choir_status chi_job_open_hub(choir_supervisor *s)
 		return choir_error_status();
 	CHOIR_TRY(chi_hello_make(&s->hello, "supervisor", 0, 0, CHI_JOB_PROTOCOL));
 	const chi_hub_owner owner = { s, admit, joined, frame, lost };
-	// The verdict counts the agents' silence; the connection ends only later.
+	// The restart policy times silence itself, so the connection's limit is longer.
 	s->hub = chi_hub_new(s->connections, &s->hello, &owner,
 			&(chi_hub_options){
 					.heartbeat = s->o.lost_after / 8, .lost_after = 4 * s->o.lost_after });

@@ -5,13 +5,12 @@
 #include "net/key.h"
 
 #define CHI_JOB_KEY "CHOIR_RUN_KEY"
-#define CHI_TASK_VARIABLE "CHOIR_TASK" // of workers of a coordinator (choir/coordinator.h)
+#define CHI_TASK_VARIABLE "CHOIR_TASK" // choir/coordinator.h
 #define CHI_TASK_HOST "CHOIR_HOST" // this host's address for the other processes of the job
 #define CHI_JOB_PROTOCOL "choir run 1" // of the messages between supervisor and agents
 enum { CHI_JOB_KEY_BYTES = 32, CHI_JOB_KEY_TEXT = 2 * CHI_JOB_KEY_BYTES + 1 };
 
 choir_status chi_job_key_make(chi_key *key);
-// Writes the key as text.
 void chi_job_key_text(const chi_key *key, char out[CHI_JOB_KEY_TEXT]);
-// Takes this process's key from the variable or, without one, from a line of standard input.
+// From the variable or, without one, from a line of standard input.
 choir_status chi_job_key_take(chi_key *key);

@@ -1,9 +1,9 @@
-// The verdict's state, which restart_policy.c and blame.c share.
+// The state that restart_policy.c and blame.c share.
 #pragma once
 
 #include "supervisor/describe_worker.h"
 
-// A failure that was seen. Of several, the one of the first grade counts, and of these the first.
+// Of several failures the first one of the lowest grade counts.
 typedef enum {
 	CHI_CAUSE, // nothing else can have caused it
 	CHI_ABORT, // an MPI may have ended it, because another worker has ended
@@ -17,34 +17,34 @@ typedef enum {
 typedef struct {
 	chi_grade grade;
 	int worker; // CHOIR_NONE: none
-	double due; // when it is judged
-	bool external; // it says nothing about the program, so it may come again
+	double due; // when it counts
+	bool external; // not the program's, so it may come again
 	bool has_step;
 	uint64_t step;
 	char host[CHI_HOST_NAME]; // lost with it; "": none
-	char way[CHI_VERDICT_TEXT]; // "was killed by SIGKILL"
+	char way[CHI_RESTART_POLICY_TEXT]; // "was killed by SIGKILL"
 } chi_failure;
 
-struct chi_verdict {
-	chi_verdict_options o;
-	chi_verdict_owner owner;
-	chi_verdict_phase phase;
+struct chi_restart_policy {
+	chi_restart_policy_options o;
+	chi_restart_policy_owner owner;
+	chi_restart_policy_phase phase;
 	int attempt, workers, restarts; // restarts so far
-	int idle; // failed attempts in a row without a step
+	int idle; // consecutive failures without a step
 	double begun; // this attempt
 	double ticked;
 	double until; // of ENDS and PAUSES
-	double leaving; // since when all workers have finished; HUGE_VAL: not yet
-	double warned; // when a long wait was reported; 0: not
+	double leaving; // when all workers had finished; HUGE_VAL: not yet
+	double warned; // when a long wait was reported, or 0
 	bool first_step; // of this attempt was reported
 	int stop_number; // 0: runs on
 	double stop_until;
-	bool unsaved; // a worker was stopped without saying that it has saved
-	bool done; // the attempt has succeeded or stopped
+	bool unsaved; // a worker stopped and did not report a save
+	bool done;
 	uint64_t saved; // 1 + the newest checkpoint's step
 	chi_failure suspect, last; // last: of the attempt before
-	chi_failure ignored; // of a worse grade than suspect
+	chi_failure ignored; // of a higher grade than suspect
 	choir_status status;
-	char text[CHI_VERDICT_TEXT];
+	char text[CHI_RESTART_POLICY_TEXT];
 	chi_worker *worker; // of o.workers
 };

@@ -1,5 +1,5 @@
-// The processes that start agents. Open MPI, MPICH and Slurm have a launcher for all workers; else
-// each worker has ssh, or on this machine nothing.
+// Starts the processes that start agents: the one launcher of Open MPI, MPICH or Slurm; else ssh
+// for each worker, or nothing on this machine.
 #include "supervisor/supervisor.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@
 enum { WORDS = 64 };
 static const double KILL_AFTER = 1; // seconds after SIGTERM
 
-// The launchers of an MPI, in order; the first that exists is taken.
+// The first that exists is taken.
 static const struct {
 	const char *mpi, *names[3];
 } launchers[] = { { "openmpi", { "mpirun.openmpi", "mpirun", NULL } },
@@ -34,8 +34,6 @@ static bool in_slurm(void)
 	const char *job = getenv("SLURM_JOB_ID");
 	return job != NULL && job[0] != '\0' && getenv("SLURM_STEP_ID") == NULL;
 }
-
-// ---- Choosing.
 
 static const char *installed(const char *mpi)
 {
@@ -86,9 +84,7 @@ choir_status chi_job_choose(choir_supervisor *s)
 	return CHOIR_OK;
 }
 
-// ---- Command lines.
-
-// Words of a command. Those that are made here are freed with it.
+// Frees only the words that add_made has added.
 typedef struct {
 	const char **word;
 	size_t n, capacity;
@@ -163,8 +159,8 @@ static const char *address_of(const choir_supervisor *s, int worker)
 	return at == NULL ? name : at + 1;
 }
 
-// What the workers are (choir/coordinator.h). Each attempt has a port of its own, below those that
-// the system gives out, since the last attempt's may be in use for a while.
+// Workers' tasks (choir/coordinator.h). Each attempt has its own port, since the last one's may be
+// in use for a while. It is below the ports that the system assigns.
 static void add_task(words *w, const choir_supervisor *s, int attempt, int worker)
 {
 	enum { FIRST = 20000, PORTS = 12000 };
@@ -190,7 +186,7 @@ static void add_agent(words *w, const choir_supervisor *s, int attempt, int work
 	add(w, "--agent");
 	add(w, s->address);
 	add_number(w, "--attempt", attempt);
-	// It gives up before the supervisor starts the job again.
+	// The agent gives up before the supervisor starts the job again.
 	add_number(w, "--lost-after", s->o.lost_after * 0.8);
 	if (worker >= 0)
 		add_number(w, "--worker", worker);
@@ -262,9 +258,7 @@ static void add_ssh(words *w, const choir_supervisor *s, const char *host, int a
 	add_made(w, t.failed ? NULL : t.data);
 }
 
-// ---- Starting.
-
-// Sends the key to ssh, whose remote command reads it.
+// To ssh, whose remote command reads it.
 static choir_status send_key(const choir_supervisor *s, int *in, int *in_end)
 {
 	char text[CHI_JOB_KEY_TEXT];
@@ -356,9 +350,7 @@ choir_status chi_job_start(choir_supervisor *s, int attempt, int workers)
 	return status;
 }
 
-// ---- Until they end.
-
-// Keeps the last line that has a letter: launchers draw lines around their messages.
+// The last line with a letter: launchers draw lines around their messages.
 static void keep_last(chi_launched *l)
 {
 	for (const char *line = l->line.data; line[0] != '\0';) {
@@ -372,7 +364,7 @@ static void keep_last(chi_launched *l)
 	}
 }
 
-// What launchers print while their workers are killed is noise.
+// Output while an attempt is killed is noise.
 static void read_output(choir_supervisor *s, chi_launched *l)
 {
 	char bytes[4096];
@@ -394,15 +386,15 @@ static void read_output(choir_supervisor *s, chi_launched *l)
 
 static void note_end(choir_supervisor *s, chi_launched *l, const chi_process_end *end, double now)
 {
-	char how[64], text[CHI_VERDICT_TEXT];
+	char how[64], text[CHI_RESTART_POLICY_TEXT];
 	read_output(s, l);
-	if (chi_verdict_is_spare(s->verdict, l->worker))
+	if (chi_restart_policy_is_spare(s->policy, l->worker))
 		return;
 	chi_process_end_text(end, how, sizeof how);
 	snprintf(text, sizeof text, "%s%s%s %s%s%.400s%s", l->is_agent ? "an agent" : l->name,
 			l->host[0] != '\0' ? " to host " : "", l->host, how, l->last[0] != '\0' ? " (\"" : "",
 			l->last, l->last[0] != '\0' ? "\")" : "");
-	chi_verdict_launcher_ended(s->verdict, now, l->attempt, l->host, text);
+	chi_restart_policy_launcher_ended(s->policy, now, l->attempt, l->host, text);
 }
 
 void chi_job_look_at_launchers(choir_supervisor *s, double now)

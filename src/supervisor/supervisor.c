@@ -1,4 +1,4 @@
-// The supervisor's loop: it gives the verdict what has happened, and does what the verdict asks.
+// The supervisor's loop: reports events to the restart policy, and does what the policy asks.
 #include "supervisor/supervisor.h"
 
 #include "base/alloc.h"
@@ -13,8 +13,8 @@
 #include <string.h>
 
 static const double TURN = 0.1; // seconds between looks at launchers and the time
-static const double AGENTS = 0.5; // seconds that agents have to end, then they are killed
-static const double END = 10; // seconds that launchers and finished workers have to end
+static const double AGENTS = 0.5; // seconds until agents are killed
+static const double END = 10; // seconds for launchers and finished workers to end
 enum { LONGEST_LINE = 16384 };
 
 void chi_job_report(
@@ -52,8 +52,6 @@ void chi_job_lines(const choir_supervisor *s, choir_supervisor_kind kind, int wo
 	*text = rest;
 }
 
-// ---- What the verdict asks for.
-
 static void start(void *user, int attempt, int workers)
 {
 	choir_supervisor *s = user;
@@ -66,18 +64,18 @@ static void stop(void *user)
 	choir_supervisor *s = user;
 	chi_pack p = { 0 };
 	chi_pack_u32(&p, chi_atomic32_load(&s->stop_number));
-	chi_job_tell(s, chi_verdict_attempt(s->verdict), CHI_AGENT_STOP, &p);
+	chi_job_tell(s, chi_restart_policy_attempt(s->policy), CHI_AGENT_STOP, &p);
 	chi_pack_free(&p);
 }
 
 static void kill_attempt(void *user)
 {
 	choir_supervisor *s = user;
-	const int attempt = chi_verdict_attempt(s->verdict);
+	const int attempt = chi_restart_policy_attempt(s->policy);
 	s->killed = chi_hub_now(s->hub);
 	chi_job_tell(s, attempt, CHI_AGENT_KILL, NULL);
 	chi_job_end_launchers(
-			s, attempt, s->killed + (chi_verdict_has_succeeded(s->verdict) ? END : AGENTS));
+			s, attempt, s->killed + (chi_restart_policy_has_succeeded(s->policy) ? END : AGENTS));
 }
 
 static int capacity(void *user, const char *lost)
@@ -85,7 +83,7 @@ static int capacity(void *user, const char *lost)
 	choir_supervisor *s = user;
 	if (s->o.hosts == NULL)
 		return s->o.workers;
-	if (chi_hosts_read(&s->hosts, s->o.hosts) != CHOIR_OK) // it keeps those that it had
+	if (chi_hosts_read(&s->hosts, s->o.hosts) != CHOIR_OK) // the earlier list stays
 		chi_job_report(s, CHOIR_SUPERVISOR_NOTE, CHOIR_NONE, choir_error());
 	chi_hosts_lose(&s->hosts, lost);
 	return chi_hosts_capacity(&s->hosts);
@@ -108,8 +106,6 @@ static void replace(void *user, int attempt, int worker, bool again)
 	if (again && chi_job_start_worker(s, attempt, worker) != CHOIR_OK)
 		say(s, choir_error());
 }
-
-// ---- Making one.
 
 static double or_else(double given, double otherwise)
 {
@@ -194,9 +190,9 @@ static choir_status make(choir_supervisor *s, const choir_supervisor_options *o)
 	CHOIR_TRY(chi_job_choose(s));
 	CHOIR_TRY(chi_hosts_read(&s->hosts, s->o.hosts));
 	s->remote = s->hosts.n > 0;
-	const chi_verdict_owner owner = { s, start, stop, kill_attempt, capacity, say, event,
+	const chi_restart_policy_owner owner = { s, start, stop, kill_attempt, capacity, say, event,
 		replace };
-	const chi_verdict_options v = { .workers = s->o.workers,
+	const chi_restart_policy_options v = { .workers = s->o.workers,
 		.min_workers = s->o.min_workers,
 		.restarts = s->o.restarts,
 		.lost_after = s->o.lost_after,
@@ -205,8 +201,8 @@ static choir_status make(choir_supervisor *s, const choir_supervisor_options *o)
 		.stop_timeout = s->o.stop_timeout,
 		.end_timeout = END,
 		.spare_from = s->o.servers > 0 ? s->o.servers + 1 : 0 };
-	s->verdict = chi_verdict_new(&v, &owner);
-	return s->verdict == NULL ? CHOIR_NO_MEMORY : chi_job_open_hub(s);
+	s->policy = chi_restart_policy_new(&v, &owner);
+	return s->policy == NULL ? CHOIR_NO_MEMORY : chi_job_open_hub(s);
 }
 
 choir_supervisor *choir_supervisor_new(const choir_supervisor_options *o)
@@ -227,7 +223,7 @@ void choir_supervisor_free(choir_supervisor *s)
 	chi_error_save(&kept);
 	chi_job_close_hub(s);
 	chi_job_free_launchers(s);
-	chi_verdict_free(s->verdict);
+	chi_restart_policy_free(s->policy);
 	for (size_t i = 0; s->program != NULL && s->program[i] != NULL; i++)
 		chi_free(s->program[i]);
 	chi_free(s->program);
@@ -240,16 +236,14 @@ void choir_supervisor_free(choir_supervisor *s)
 	chi_error_restore(&kept);
 }
 
-// ---- Running.
-
 static void start_attempt(choir_supervisor *s)
 {
-	const int attempt = chi_verdict_attempt(s->verdict);
+	const int attempt = chi_restart_policy_attempt(s->policy);
 	s->must_start = false;
-	if (chi_job_start(s, attempt, chi_verdict_workers(s->verdict)) != CHOIR_OK) {
-		char text[CHI_VERDICT_TEXT];
+	if (chi_job_start(s, attempt, chi_restart_policy_workers(s->policy)) != CHOIR_OK) {
+		char text[CHI_RESTART_POLICY_TEXT];
 		snprintf(text, sizeof text, "%s, so the start has failed", choir_error());
-		chi_verdict_launcher_ended(s->verdict, chi_hub_now(s->hub), attempt, "", text);
+		chi_restart_policy_launcher_ended(s->policy, chi_hub_now(s->hub), attempt, "", text);
 	}
 }
 
@@ -257,37 +251,38 @@ static void take_stops(choir_supervisor *s, double now)
 {
 	const uint32_t asked = chi_atomic32_load(&s->stops);
 	for (; s->stops_seen < asked && s->stops_seen < 2; s->stops_seen++)
-		chi_verdict_stop(s->verdict, now, (int) chi_atomic32_load(&s->stop_number));
+		chi_restart_policy_stop(s->policy, now, (int) chi_atomic32_load(&s->stop_number));
 }
 
 static void show_progress(choir_supervisor *s)
 {
 	char text[sizeof s->progress];
-	chi_verdict_progress(s->verdict, text, sizeof text);
+	chi_restart_policy_progress(s->policy, text, sizeof text);
 	if (strcmp(text, s->progress) == 0)
 		return;
 	memcpy(s->progress, text, sizeof text);
 	chi_job_report(s, CHOIR_SUPERVISOR_PROGRESS, CHOIR_NONE, text);
 }
 
-// While an attempt ends, agents kill their programs and say goodbye. What does not answer, and
-// runs on this machine, is killed here.
+// Agents kill their programs and say goodbye. This kills agents of this machine that do not
+// answer.
 static void end_attempt(choir_supervisor *s, double now)
 {
-	if (chi_verdict_now(s->verdict) == CHI_VERDICT_ENDS && now > s->killed + AGENTS)
+	if (chi_restart_policy_now(s->policy) == CHI_RESTART_POLICY_ENDS && now > s->killed + AGENTS)
 		chi_job_kill_all(s);
 }
 
 static bool goes_on(const choir_supervisor *s)
 {
-	return chi_verdict_now(s->verdict) != CHI_VERDICT_OVER || chi_job_has_launchers(s);
+	return chi_restart_policy_now(s->policy) != CHI_RESTART_POLICY_OVER ||
+			chi_job_has_launchers(s);
 }
 
 static choir_status turn(choir_supervisor *s)
 {
 	double now = chi_hub_now(s->hub);
 	take_stops(s, now);
-	chi_verdict_tick(s->verdict, now);
+	chi_restart_policy_tick(s->policy, now);
 	end_attempt(s, now);
 	chi_job_look_at_launchers(s, now);
 	if (s->must_start)
@@ -296,7 +291,7 @@ static choir_status turn(choir_supervisor *s)
 	return chi_hub_step(s->hub, now + TURN);
 }
 
-// Agents that did not say goodbye, and what programs have left behind.
+// Kills agents that did not say goodbye, and orphans of programs.
 static void sweep(void)
 {
 	enum { TURNS = 100 };
@@ -318,7 +313,7 @@ choir_status choir_supervisor_run(choir_supervisor *s)
 				CHOIR_STATE, "supervisor: this supervisor has run before; make another one");
 	s->has_run = true;
 	chi_process_adopt_orphans();
-	chi_verdict_begin(s->verdict, chi_hub_now(s->hub));
+	chi_restart_policy_begin(s->policy, chi_hub_now(s->hub));
 	choir_status status = CHOIR_OK;
 	while (status == CHOIR_OK && goes_on(s))
 		status = turn(s);
@@ -329,11 +324,11 @@ choir_status choir_supervisor_run(choir_supervisor *s)
 		chi_error_restore(&failure);
 		return status;
 	}
-	status = chi_verdict_result(s->verdict, &number, &text);
+	status = chi_restart_policy_result(s->policy, &number, &text);
 	return status == CHOIR_OK ? CHOIR_OK : choir_fail(status, "%s", text);
 }
 
-// In a signal handler only atomic words may be written.
+// Called in a signal handler, which may write only atomic words.
 void choir_supervisor_stop(choir_supervisor *s, int number)
 {
 	if (s == NULL)
@@ -347,7 +342,7 @@ int choir_supervisor_unsaved(const choir_supervisor *s)
 	int number = 0;
 	const char *text;
 	if (s != NULL)
-		(void) chi_verdict_result(s->verdict, &number, &text);
+		(void) chi_restart_policy_result(s->policy, &number, &text);
 	return number;
 }
 

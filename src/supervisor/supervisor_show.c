@@ -1,4 +1,4 @@
-// Asks a running supervisor of this user for its job's state.
+// Asks this user's running supervisor for its job's state.
 #include "supervisor/agent_message.h"
 
 #include "base/alloc.h"
@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double SECONDS = 3; // for an answer
+static const double SECONDS = 3; // until the answer
 
 typedef struct {
 	bool joined, whole, json;
-	choir_status status; // why the connection has ended
+	choir_status status; // the connection's end
 	chi_peer *peer;
 	chi_text text;
 } question;
@@ -102,7 +102,7 @@ static choir_status list_jobs(const char *directory, chi_glob *jobs)
 	return status;
 }
 
-// The socket of a supervisor that was killed is left; nobody answers there.
+// A killed supervisor leaves its socket, which nobody answers.
 static choir_status find_one(const char *directory, char *name, size_t size)
 {
 	char path[2 * CHI_JOB_PATH];

@@ -1,7 +1,7 @@
-// One pool per device, never freed: a two-level segregated fit (TLSF; Masmano et al. 2004). Sizes
-// are rounded up to classes, eight per power of two. A large buffer may take a part of a larger
-// free one, and a freed part joins its free neighbours. So gradients use the memory of freed
-// activations, and repeated steps allocate nothing.
+// One pool per device, never freed: a two-level segregated fit (TLSF; Masmano et al. 2004) with
+// eight size classes per power of two. A large buffer may take a part of a larger free one, and a
+// freed part joins its free neighbours. So gradients use freed activations' memory, and repeated
+// steps allocate nothing.
 #include "tensor/buffer_pool.h"
 
 #include "base/alloc.h"
@@ -28,7 +28,7 @@ typedef struct chi_pool {
 	chi_buffer *headers;
 } pool;
 
-// By the hash of the device's address. They only grow, so reading needs no lock.
+// By the hash of the device's address. Entries stay, so reading needs no lock.
 static struct {
 	chi_mutex lock;
 	chi_atomic64 heads[HEADS];
@@ -86,7 +86,6 @@ static size_t class_of(size_t bytes, size_t *size)
 	return 8 + (power - 9) * 8 + index;
 }
 
-// As chi_buffer_new would return.
 bool chi_buffer_fits(const chi_buffer *b, size_t bytes)
 {
 	size_t size;
@@ -277,7 +276,7 @@ static bool trim(pool *p)
 	return any;
 }
 
-// A full device gets back what no buffer uses.
+// A full device first frees unused memory.
 static choir_status allocate(pool *p, size_t size, void **memory)
 {
 	chi_error before;

@@ -1,5 +1,5 @@
 // Memory with a reference count, of a device's pool or foreign. A reference may be released only
-// after the work queued with it is done, because any stream may get the memory next. Threads: any.
+// after its queued work is done, because any stream may get the memory next. Threads: any.
 #pragma once
 
 #include "base/atomic.h"
@@ -28,7 +28,7 @@ void chi_buffer_release(chi_buffer *b);
 // The caller has the only reference to each.
 void chi_buffer_list_add(chi_buffer **list, chi_buffer *b);
 void chi_buffer_release_all(chi_buffer **list);
-// Whether b has about as many bytes.
+// True: chi_buffer_new would give a buffer of b's size.
 bool chi_buffer_fits(const chi_buffer *b, size_t bytes);
 
 // Frees the unused memory of all pools.

@@ -1,5 +1,5 @@
 // An imported tensor's buffer keeps the managed object; an exported object keeps the buffer.
-// Deleters may take foreign locks, so replica threads leave them to the thread that called run
+// Deleters may take foreign locks, so replica threads leave them to run's caller
 // (docs/decisions/0021).
 #include "tensor/dlpack.h"
 
@@ -234,8 +234,8 @@ static void delete_exported(struct DLManagedTensorVersioned *managed)
 	chi_free(e);
 }
 
-// Memory that outlives the frame and does not change: the tensor's own, or a copy if it is
-// borrowed or a variable's.
+// Memory that outlives the frame and does not change: the tensor's, or a copy if that is borrowed
+// or a variable's.
 static chi_buffer *lasting(choir_tensor *t, void **data)
 {
 	*data = t->data;

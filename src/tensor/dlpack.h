@@ -1,5 +1,5 @@
 // The used part of DLPack 1.0's binary interface, written from the specification
-// (https://dmlc.github.io/dlpack/latest/c_api.html), so no foreign header is needed.
+// (https://dmlc.github.io/dlpack/latest/c_api.html).
 #pragma once
 
 #include <stdint.h>

@@ -23,8 +23,7 @@ choir_frame *choir_frame_new(choir_device *d)
 	return f;
 }
 
-// Until no queued work uses the frame's memory. Failures are ignored, and the thread's last
-// failure stays.
+// Waits for queued work. Failures are ignored, and the thread's last failure stays.
 static void settle(choir_frame *f)
 {
 	if (!f->queued)

@@ -72,7 +72,7 @@ choir_status chi_slices_indices_to_host(const choir_tensor *t, int64_t *to)
 	CHOIR_TRY(chi_stream_fetch(t->frame->stream, to, t->slices.data, index_bytes(t)));
 	if (t->slices.dtype == CHOIR_I64)
 		return CHOIR_OK;
-	// From the back, so that each index is read before it is overwritten.
+	// Backwards: each index is read before it is overwritten.
 	for (int64_t i = n; i-- > 0;) {
 		int32_t narrow;
 		memcpy(&narrow, (const char *) to + (size_t) i * sizeof narrow, sizeof narrow);

@@ -1,5 +1,5 @@
-// Every handle has a reference to its buffer, so views and their origin may be freed in any order.
-// A view of another frame's tensor first waits for work queued there, or is a copy.
+// Every handle refers to its buffer, so views and their origin may be freed in any order. A view
+// of another frame's tensor first waits for work queued there, or is a copy.
 #include "tensor/tensor.h"
 
 #include "base/size.h"
@@ -105,7 +105,7 @@ choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape,
 	return t;
 }
 
-// Exact up to 2^53, until an operation determines the dtype.
+// Until an operation determines the dtype.
 choir_tensor *choir_number(choir_frame *f, double value)
 {
 	if (!f)
@@ -409,8 +409,8 @@ choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes)
 	return chi_tensor_to_host(t, to);
 }
 
-// Other holders would release the memory, though work queued here uses it. So this reference stays
-// until the frame has waited.
+// Other holders could release memory that work queued here uses, so this reference stays until the
+// frame has waited.
 void chi_tensor_drop(choir_tensor *t)
 {
 	if (!t || !t->buffer)

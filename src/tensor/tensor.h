@@ -11,12 +11,12 @@
 // (docs/decisions/0016).
 typedef struct chi_source {
 	const char *name;
-	// In 16 bits: memory that all reads of the whole variable share. NULL as the function, or as
-	// the result without a failure: the caller casts t.
+	// In 16 bits, shared by all reads of the whole variable. NULL as the function, or as the
+	// result without a failure: the caller casts t.
 	choir_tensor *(*narrow)(const choir_tensor *t, choir_dtype dtype);
 	chi_atomic64 version;
 	void *owner;
-	bool copied; // other workers write it, so reads are copies and stay valid
+	bool copied; // other workers write it, so reads are copies
 } chi_source;
 // A read that its own reader has made stale.
 #define CHI_RETIRED UINT64_MAX
@@ -82,7 +82,7 @@ struct choir_frame {
 // Its stream has done all that was queued, with success.
 void chi_frame_empty_waited(choir_frame *f);
 
-// In the thread, with the frame's prefix, and in the frame if it is the first there.
+// Recorded in the thread, with the frame's prefix, and in the frame if it is the first.
 choir_status chi_frame_fail(choir_frame *f, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
 choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const char *fmt, ...)
@@ -97,8 +97,8 @@ choir_status chi_frame_status(choir_frame *f);
 // Given back while queued work may still use it.
 chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes);
 void chi_frame_give_back(choir_frame *f, chi_buffer *b);
-// A call that returns a tensor got NULL: unless its frame has a failure, records the thread's or
-// "subject: NULL where ...". f may be NULL. Returns NULL.
+// A call that returns a tensor got NULL: unless the frame has failed, records the thread's failure
+// or "subject: NULL where ...". f may be NULL. Returns NULL.
 choir_tensor *chi_frame_null_argument(choir_frame *f, const char *subject);
 
 size_t chi_dtype_size(choir_dtype dtype); // 0: unknown
@@ -129,7 +129,8 @@ choir_tensor *chi_tensor_new(choir_frame *f, choir_dtype dtype, const choir_shap
 // On t's memory, or on rows of it, which f's device must share. Only the whole keeps t's count.
 choir_tensor *chi_tensor_alias(choir_frame *f, const choir_tensor *t);
 choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t first, int64_t rows);
-// Others may then read the frame's tensors: t itself, an alias, or a copy in their own frame.
+// Afterwards others may read the frame's tensors: t itself, an alias, or a copy in their own
+// frame.
 choir_status chi_frame_publish(choir_frame *f);
 choir_tensor *chi_tensor_published(choir_frame *f, choir_tensor *t);
 // On the same memory.
@@ -137,8 +138,7 @@ choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape
 // Takes its own reference. Work queued elsewhere on it must be done.
 choir_tensor *chi_tensor_on(choir_frame *f, chi_buffer *buffer, void *data, choir_dtype dtype,
 		const choir_shape *shape);
-// An alias of memory that is shared and cannot change, else a copy (of borrowed memory, a
-// variable, or another device's memory).
+// An alias, or a copy of borrowed memory, a variable, or another device's memory.
 choir_tensor *chi_tensor_retain(choir_frame *f, const choir_tensor *t);
 void chi_tensor_drop(choir_tensor *t);
 // Fails if t is dropped, stale, or slices; the second function allows slices.
@@ -153,8 +153,8 @@ static inline bool chi_is_slices(const choir_tensor *t)
 choir_shape chi_dense_shape(const choir_tensor *t);
 // Indices were checked before.
 choir_tensor *chi_slices_new(choir_tensor *values, choir_tensor *indices, int64_t rows);
-// If t is slices, out (with t's values) becomes slices with its indices, shared or copied. NULL:
-// recorded, and out is dropped.
+// If t is slices, out (with t's values) gets its indices, shared or copied. NULL: recorded, and
+// out is dropped.
 choir_tensor *chi_slices_follow(choir_tensor *out, const choir_tensor *t, bool copy);
 // Waits. CHOIR_INVALID, with what in front: an index is no row of the larger tensor.
 choir_status chi_slices_check_indices(const choir_tensor *t, const char *what);
@@ -166,10 +166,10 @@ static inline choir_device *chi_tensor_memory_device(const choir_tensor *t)
 	return t->buffer ? t->buffer->device : t->frame->device;
 }
 size_t chi_tensor_bytes(const choir_tensor *t);
-// Waits.
+// Waits for queued work.
 choir_status chi_tensor_to_host(const choir_tensor *t, void *to);
 choir_status chi_tensor_from_host(choir_tensor *t, const void *from);
-// While hold is on, and on threads other than the importing one, deleters are deferred to the
-// caller of run (docs/decisions/0021).
+// While hold is on, and on other threads than the importing one, deleters are left to run's caller
+// (docs/decisions/0021).
 void chi_dlpack_hold(bool on);
 void chi_dlpack_run_deleters(void);

@@ -25,8 +25,8 @@ void chi_chrome_begin(chi_chrome *c, double wall, uint64_t lost);
 void chi_chrome_span(const choir_trace_span *span, void *chrome);
 // It may have no spans.
 void chi_chrome_name(chi_chrome *c, int worker, int track, const char *name);
-// Publishes the file and frees what c has. workers: of the job.
+// Publishes the file and clears c. workers: of the job.
 choir_status chi_chrome_end(chi_chrome *c, int workers);
-// And the track of a thread's number; CHOIR_NONE: none.
+// CHOIR_NONE: unknown.
 int chi_chrome_category(const char *name);
 bool chi_chrome_track_of(int64_t tid, int *track);

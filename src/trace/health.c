@@ -1,5 +1,5 @@
-// The text of a collective has a version that is odd while a thread writes it; a thread that finds
-// it odd leaves the text to the other one.
+// The version of a collective's text is odd while a thread writes it; a second writer then skips
+// its text.
 #include "trace/health.h"
 
 #include "base/clock.h"
@@ -40,8 +40,8 @@ static void beat(void *page)
 	}
 }
 
-// Another program of this job may have had the page before, for example a shell script's previous
-// command. Two at a time would overwrite each other.
+// Programs of this job, such as a shell script's commands, may use the page one after another, but
+// not together.
 static bool take(chi_health *h)
 {
 	const uint32_t before = chi_atomic32_load(&h->state);
@@ -66,7 +66,7 @@ static chi_health *map_page(const char *number)
 	return NULL;
 }
 
-// It stays mapped, since other threads may write it. False: the number is wrong.
+// It stays mapped, since other threads may write it. False: an invalid number.
 static bool open_page(const char *number)
 {
 	chi_health *h = chi_health_page != NULL ? chi_health_page : map_page(number);

@@ -1,7 +1,7 @@
-// What this process is doing, for its supervisor (choir run): a page of memory that it shares with
-// its agent, by a descriptor whose number is in CHOIR_RUN. So the agent knows step and collective
-// even after the process was killed. A thread counts heartbeats. Without CHOIR_RUN each call tests
-// one word. Threads: any.
+// This process's state, for its supervisor (choir run): a page of memory shared with the agent, by
+// a descriptor whose number is in CHOIR_RUN. So the agent knows step and collective even after the
+// process was killed. A thread counts heartbeats. Without CHOIR_RUN each call tests one word.
+// Threads: any.
 #pragma once
 
 #include "base/atomic.h"
@@ -18,18 +18,18 @@ typedef enum {
 	CHI_HEALTH_NEW,
 	CHI_HEALTH_OPEN,
 	CHI_HEALTH_FAILED,
-	CHI_HEALTH_FINISHED // all clusters were freed, and none had failed
+	CHI_HEALTH_FINISHED // all clusters were freed without a failure
 } chi_health_state;
 
 // Only the agent writes magic and the key.
 typedef struct {
 	uint64_t magic;
-	unsigned char key[CHI_HEALTH_KEY]; // of the job; zeros: the job has none
+	unsigned char key[CHI_HEALTH_KEY]; // of the job, or zeros
 	chi_atomic32 state;
 	chi_atomic32 pid;
 	chi_atomic32 beats;
 	chi_atomic32 waiting; // threads that wait for another worker
-	chi_atomic32 peer; // that the last of them waits for
+	chi_atomic32 peer; // awaited by the last of them
 	chi_atomic32 first_replica, replicas;
 	chi_atomic32 version; // of sequence and what; odd: being written
 	chi_atomic64 step, steps; // running; begun by this process
@@ -37,7 +37,7 @@ typedef struct {
 	chi_atomic64 since; // monotonic nanoseconds when waiting or step changed
 	chi_atomic64 sequence;
 	chi_atomic64 what[CHI_HEALTH_WHAT / 8];
-	// Written once, before state becomes FAILED. by_other: another worker has failed first.
+	// Written once, before state becomes FAILED. by_other: another worker failed first.
 	chi_atomic32 status, by_other;
 	char text[CHI_HEALTH_TEXT];
 } chi_health;
@@ -59,12 +59,12 @@ void chi_health_read(const chi_health *page, chi_health_note *note);
 // NULL: no supervisor. Only health.c writes it.
 extern __attribute__((visibility("hidden"))) chi_health *chi_health_page;
 
-// For a new cluster; as many calls of chi_health_close follow. A wrong variable is logged.
+// For each cluster. Logs an invalid CHOIR_RUN.
 void chi_health_open(void);
 void chi_health_close(bool failed);
 void chi_health_fail(choir_status status, const char *text, bool by_other);
 
-// The key of a job on several hosts. False: this process is of no such job.
+// The key of a job on several hosts. False: no such job.
 bool chi_health_key(unsigned char key[CHI_HEALTH_KEY]);
 
 void chi_health_write_step(uint64_t step, int first_replica, int replicas);
@@ -82,7 +82,7 @@ static inline void chi_health_step(uint64_t step, int first_replica, int replica
 		chi_health_write_step(step, first_replica, replicas);
 }
 
-// A checkpoint of this step can be restored.
+// A checkpoint of this step exists.
 static inline void chi_health_saved(uint64_t step)
 {
 	if (chi_health_on())

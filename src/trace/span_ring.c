@@ -1,6 +1,6 @@
 // A ring that grows to a limit and then keeps the newest spans. A span gets its entry when it
-// begins, so outer spans come first. Open spans are found by number, so an overwritten one is
-// detected.
+// begins, so outer spans come first. Open spans are found by number, which detects overwritten
+// ones.
 #include "trace/span_ring.h"
 
 #include "base/alloc.h"
@@ -26,7 +26,7 @@ static bool reserve(chi_spans *s)
 	chi_error before;
 	chi_error_save(&before);
 	chi_span *ring = chi_realloc(s->ring, capacity * sizeof *ring);
-	chi_error_restore(&before); // the program's call does not fail
+	chi_error_restore(&before); // tracing causes no failure
 	if (ring != NULL) {
 		s->ring = ring;
 		s->capacity = capacity;

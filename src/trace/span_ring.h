@@ -1,6 +1,5 @@
-// A thread writes its spans only while its state is busy. Stopping the trace waits until the state
-// is idle and sets it to closed; then the spans belong to the stopping thread. So recording takes
-// no lock.
+// A thread writes its spans only while its state is busy. Stopping the trace waits for idle and
+// sets closed; then the stopping thread owns the spans. So recording takes no lock.
 #pragma once
 
 #include "base/atomic.h"
@@ -17,7 +16,7 @@ typedef struct {
 	int32_t last; // of a wait: who came last
 } chi_span;
 
-// A track, a worker, or nobody that is known.
+// A track, a worker, or unknown.
 enum { CHI_LAST_UNKNOWN = INT32_MIN };
 static inline int32_t chi_last_worker(int worker)
 {
@@ -61,7 +60,7 @@ int32_t chi_spans_track(const chi_spans *s);
 void chi_spans_name(chi_spans *s, const char *name);
 bool chi_spans_muted(const chi_spans *s);
 
-// When closed.
+// Only when closed.
 uint64_t chi_spans_lost(const chi_spans *s);
 // In order of beginning. Open spans end at now, in seconds since the start.
 void chi_spans_each(

@@ -1,5 +1,5 @@
-// Records as in TFRecord files: messages of TensorFlow's event.proto and summary.proto. The first
-// is the format's version. TensorBoard reads files with "tfevents" in their name.
+// TFRecord records with messages of TensorFlow's event.proto and summary.proto, the format's
+// version first. TensorBoard reads files with "tfevents" in their name.
 #include "trace/tensorboard.h"
 
 #include "base/directory.h"

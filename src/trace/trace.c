@@ -1,5 +1,5 @@
-// A thread joins the process's one trace with its first span. Its spans stay until the trace
-// stops, even if the thread ends.
+// A thread joins the process's one trace with its first span. Spans outlive their thread until the
+// trace stops.
 #include "trace/trace.h"
 
 #include "base/alloc.h"
@@ -111,8 +111,8 @@ static void append(chi_spans *s)
 	s->listed = true;
 }
 
-// s is busy. With the lock held and the trace on. A trace's list changes only here, since the
-// stopping thread reads it without the lock.
+// s is busy, the lock held and the trace on. The list changes only here, since the stopping thread
+// reads it without the lock.
 static void enlist(chi_spans *s)
 {
 	if (!s->listed)
@@ -136,7 +136,7 @@ static chi_spans *make(void)
 		chi_free(s);
 		s = NULL;
 	}
-	chi_error_restore(&before); // the program's call does not fail
+	chi_error_restore(&before); // tracing causes no failure
 	return s;
 }
 

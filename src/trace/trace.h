@@ -6,7 +6,7 @@
 #include "base/atomic.h"
 #include "trace/span_ring.h"
 
-// Not 0: a trace is on. Only trace.c writes it. Hidden, so that its address needs no lookup.
+// Not 0: a trace is on. Only trace.c writes it. Hidden: the address needs no lookup.
 extern __attribute__((visibility("hidden"))) chi_atomic32 chi_trace_wanted;
 
 void chi_trace_push(choir_trace_category category, const char *name);
@@ -26,8 +26,8 @@ static inline void chi_trace_begin(choir_trace_category category, const char *na
 		chi_trace_push(category, name);
 }
 
-// Inner spans inherit the replica's track. track: its number among all workers'. Scalars inside
-// count for id 0 only.
+// Inner spans inherit the track, the replica's number in the job. Scalars inside count for id 0
+// only.
 static inline void chi_trace_begin_replica(
 		int track, int id, choir_trace_category category, const char *name)
 {

@@ -1,5 +1,5 @@
-// Names stay in the bytes of the file, where the JSON reader decodes them. Spans are kept until
-// the file has been read, because names of tracks come last.
+// Names stay in the file's bytes, where the JSON reader decodes them. Spans are kept until the
+// end, because names of tracks come last.
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -283,7 +283,7 @@ typedef struct {
 	int workers;
 } merge;
 
-// Each file has the spans of workers that no earlier file has.
+// No two files may have spans of the same worker.
 static choir_status claim(merge *m, const trace_file *f)
 {
 	size_t capacity = (size_t) m->workers;

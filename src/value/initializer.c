@@ -1,5 +1,5 @@
-// Random values are Philox numbers of the seed and the variable's name: order and place of
-// creation do not matter.
+// Random values are Philox numbers of the seed and the variable's name, whatever the order and
+// place of creation.
 #include "value/initializer.h"
 
 #include "base/alloc.h"
@@ -71,8 +71,8 @@ static void truncated(const chi_variable_plan *plan, void *out, int64_t n, doubl
 	}
 }
 
-// Subtracts from row k its parts along the rows before it, twice because of rounding, and scales
-// it to length 1 (Gram and Schmidt; Giraud et al. 2005).
+// Subtracts from row k its parts along earlier rows, twice because of rounding, and scales it to
+// length 1 (Gram and Schmidt; Giraud et al. 2005).
 static void orthonormalize(double *rows, int64_t k, int64_t length)
 {
 	double *row = rows + k * length, squares = 0;

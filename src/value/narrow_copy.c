@@ -1,5 +1,4 @@
-// One thread makes a copy while others wait for it. It overwrites the old copy: tensors that read
-// that are stale.
+// One thread makes a copy while others wait. It overwrites the old copy, whose readers are stale.
 #include "value/narrow_copy.h"
 
 #include "op/op.h"

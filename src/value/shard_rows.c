@@ -24,7 +24,7 @@ choir_tensor *chi_shard_rows(const choir_variable *shard, choir_tensor *t)
 	return t->is_number ? t : chi_tensor_rows(t->frame, t, shard->first_row, shard->shape.dim[0]);
 }
 
-// Each round joins as many as one operation takes, so rows are copied few times.
+// Each round joins as many as one operation takes.
 choir_tensor *chi_shards_join_rows(int64_t n, choir_tensor *rows[])
 {
 	while (n > 1) {

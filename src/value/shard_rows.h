@@ -4,7 +4,7 @@
 #include "value/variable.h"
 
 void chi_shard_join(choir_variable *parent, int index, choir_variable *v, int64_t first_row);
-// In the parent.
+// Its first row in the parent.
 int64_t chi_shard_first(const choir_variable *shard);
 // Of t, which has the parent's shape or is a plain number. NULL: recorded in t's frame.
 choir_tensor *chi_shard_rows(const choir_variable *shard, choir_tensor *t);

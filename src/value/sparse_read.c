@@ -1,5 +1,5 @@
-// The tape treats a sparse read as a read of the variable. A gather sees whole rows if the
-// variable has a lock, else whole elements.
+// For the tape a sparse read is a read of the variable. A gather sees whole rows if the variable
+// has a lock, else whole elements.
 #include "value/sparse_read.h"
 
 #include "base/copy.h"

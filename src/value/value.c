@@ -66,7 +66,7 @@ choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tens
 	}
 	if (components)
 		return chi_value_of_variable(f, choir_tensor_variable(tensors[0]));
-	// A new number, because a replica's may end before the value.
+	// A new number: a replica's may end before the value.
 	if (numbers)
 		return choir_tensor_as_value(choir_number(f, tensors[0]->number));
 	choir_value *v = chi_value_new(f, CHOIR_VALUE_PER_REPLICA, count);

@@ -30,7 +30,7 @@ choir_value *chi_value_of_variable(choir_frame *f, choir_variable *v);
 choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tensors[]);
 // A failure is recorded in v's frame, and the next call tries again. v may be NULL.
 choir_status chi_value_materialize(choir_value *v);
-// On device d. If v is not per-replica, the component in memory that d shares, else the first.
+// On device d. If v is not per-replica: the component in memory that d shares, else the first.
 choir_tensor *chi_value_for_replica(
 		const choir_value *v, int local_replica, const choir_device *d);
 
@@ -50,7 +50,7 @@ struct choir_values {
 	size_t n, capacity;
 	chi_leaf *leaf;
 	int64_t *examples;
-	// In all processes, if the set cannot tell; CHOIR_UNKNOWN: not asked yet.
+	// In all processes, if the set does not know; CHOIR_UNKNOWN: not asked yet.
 	int64_t all_examples;
 	// A split leaf, else the first.
 	const char *counted_by;
@@ -60,7 +60,7 @@ choir_values *chi_values_new(choir_strategy *s, const chi_layout *layout);
 // NULL without a failure: not found.
 chi_leaf *chi_values_leaf(choir_values *set, const char *name);
 choir_status chi_values_put(choir_values *set, const char *name, choir_value *v);
-// For the replicas' threads.
+// Afterwards replicas' threads may read the set.
 choir_status chi_values_publish(choir_values *set);
 // NULL: recorded.
 choir_frame *chi_values_replica_frame(choir_values *set, int local_replica);

@@ -1,5 +1,4 @@
-// Devices that share memory share a mirrored variable's copy, so all CPU replicas read the same
-// one.
+// Devices that share memory share a mirrored variable's copy, so CPU replicas read the same one.
 #include "value/variable.h"
 
 #include "base/alloc.h"
@@ -54,7 +53,7 @@ static int copy_colocated(
 	return c;
 }
 
-// A replica reads its component, the one in memory it shares, else the first.
+// A replica reads its component, the copy in shared memory, else the first.
 static void deal_copies(choir_variable *v, const chi_variable_plan *p, choir_device *of_copy[])
 {
 	const chi_layout *layout = p->layout;

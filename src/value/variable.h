@@ -67,8 +67,8 @@ typedef struct {
 	choir_shape shape;
 	choir_variable_options options; // synchronization resolved
 	const chi_layout *layout;
-	// One per separate memory; 0: the replicas' devices. A replica that shares memory with none of
-	// them reads the first copy.
+	// One per separate memory; 0: the replicas' devices. A replica in other memory reads the first
+	// copy.
 	int copy_devices;
 	choir_device *const *copy_device;
 	chi_concurrency concurrency;
@@ -89,8 +89,8 @@ choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f);
 // A copied tensor is not tied to the version.
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);
 
-// Reads and writes are between these, which exclude other workers if v is LOCKED. They nest for v
-// and colocated variables. CHOIR_TIMEOUT names v.
+// Around reads and writes; excludes other workers if v is LOCKED. Nests for v and colocated
+// variables. CHOIR_TIMEOUT names v.
 choir_status chi_variable_lock(choir_variable *v, bool lock(chi_recursive_lock *, double));
 static inline choir_status chi_variable_enter(choir_variable *v)
 {
@@ -103,8 +103,7 @@ static inline choir_status chi_variable_enter_to_read(choir_variable *v)
 }
 void chi_variable_leave(choir_variable *v);
 
-// A write to v changes t or makes it stale: t reads v, its shards or its parent, or shares its
-// memory.
+// True: t reads v, its shards or its parent, or shares memory with v.
 bool chi_variable_concerns(const choir_variable *v, const choir_tensor *t);
 // t or, if v concerns it, a copy in t's frame. NULL: recorded.
 choir_tensor *chi_variable_apart(const choir_variable *v, choir_tensor *t);

@@ -77,7 +77,7 @@ class Inspect(Case):
         self.write("i.idx", idx((3, 2), range(5)))
         self.fail_with(1, ("i.idx:", "12 bytes", "3 x 2 = 6 bytes"), "inspect", "i.idx")
         self.write("x", b"hi")
-        self.fail_with(1, ("\"x\"", "does not tell the kind", "csv:FILE"), "inspect", "x")
+        self.fail_with(1, ("\"x\"", "does not show the kind", "csv:FILE"), "inspect", "x")
         self.fail_with(1, ("\"y\"", "no such file"), "inspect", "y")
         self.fail_with(1, "no.csv", "inspect", "no.csv")
         self.fail_with(2, "FILE", "inspect")

@@ -9,7 +9,7 @@ import subprocess
 from command import SOURCE, Case, main
 
 COMMANDS = ("train", "predict", "sample", "export", "import", "inspect", "replay", "report", "trace", "run", "status", "serve", "key", "devices", "doctor",
-            "bench train", "bench kernels", "bench all-reduce", "bench run", "bench fit", "bench input")
+            "bench train", "bench kernels", "bench all-reduce", "bench run", "bench fit", "bench input", "bench closures")
 
 
 class Usage(Case):

@@ -1,4 +1,4 @@
-// The queue of closures, and the marks of servers against a plain model.
+// The queue of closures, and the changes that servers remember, against a plain model.
 #include "coordinator/closure_queue.h"
 #include "coordinator/exactly_once.h"
 
@@ -187,32 +187,32 @@ TEST(a_thousand_workers_cost_no_more_for_each_closure)
 		fail_msg("%.3g us with 10 workers, %.3g us with 1000", few * 1e6, many * 1e6);
 }
 
-TEST(marks_are_those_of_a_plain_model)
+TEST(remembered_changes_are_those_of_a_plain_model)
 {
 	enum { CLOSURES = 40, ORDINALS = 6 };
 	static bool model[CLOSURES + 1][ORDINALS];
-	chi_marks m = { 0 };
+	chi_exactly_once m = { 0 };
 	uint32_t x = 5;
 	memset(model, 0, sizeof model);
 	for (int i = 0; i < 50000; i++) {
 		x = x * 1664525u + 1013904223u;
 		const uint64_t c = 1 + (x >> 8) % CLOSURES, o = (x >> 16) % ORDINALS;
-		assert_int_equal(chi_marks_have(&m, c, o), model[c][o]);
+		assert_int_equal(chi_exactly_once_have(&m, c, o), model[c][o]);
 		if (x >> 28 == 0) {
-			chi_marks_forget(&m, c);
+			chi_exactly_once_forget(&m, c);
 			memset(model[c], 0, sizeof model[c]);
 		} else if (x >> 28 == 1) {
-			chi_marks_remove(&m, c, o);
+			chi_exactly_once_remove(&m, c, o);
 			model[c][o] = false;
 		} else if (!model[c][o]) {
-			assert_int_equal(chi_marks_add(&m, c, o), CHOIR_OK);
+			assert_int_equal(chi_exactly_once_add(&m, c, o), CHOIR_OK);
 			model[c][o] = true;
 		}
 	}
 	for (uint64_t c = 1; c <= CLOSURES; c++)
-		chi_marks_forget(&m, c);
+		chi_exactly_once_forget(&m, c);
 	assert_int_equal(m.n, 0);
-	assert_int_equal(chi_marks_fence(&m, 9), CHOIR_OK);
-	assert_true(chi_marks_fenced(&m, 9) && !chi_marks_fenced(&m, 8));
-	chi_marks_free(&m);
+	assert_int_equal(chi_exactly_once_fence(&m, 9), CHOIR_OK);
+	assert_true(chi_exactly_once_fenced(&m, 9) && !chi_exactly_once_fenced(&m, 8));
+	chi_exactly_once_free(&m);
 }

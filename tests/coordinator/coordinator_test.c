@@ -224,9 +224,9 @@ TEST(a_full_queue_blocks_and_done_does_not)
 	assert_int_equal(kill(w.j.pid[1], SIGCONT), 0);
 	for (int i = 0; i < 8 * QUEUE; i++) {
 		assert_int_equal(choir_coordinator_schedule(w.c, "add", NULL, NULL), CHOIR_OK);
-		chi_mutex_lock(&w.c->post.lock);
+		chi_mutex_lock(&w.c->network.lock);
 		const size_t waiting = w.c->dispatch.closures.waiting.n;
-		chi_mutex_unlock(&w.c->post.lock);
+		chi_mutex_unlock(&w.c->network.lock);
 		assert_in_range(waiting, 0, QUEUE);
 	}
 	assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);

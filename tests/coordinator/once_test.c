@@ -77,9 +77,9 @@ static choir_status server_frame(
 	if (p == NO_FENCE && f->kind == CHI_MESSAGE_FENCE)
 		return CHOIR_OK;
 	if (p == NO_INCARNATION && f->kind == CHI_MESSAGE_FENCE) // fences somebody else
-		return chi_marks_fence(&n->server.marks, 1);
+		return chi_exactly_once_fence(&n->server.once, 1);
 	if (p == NO_MARKS)
-		chi_marks_free(&n->server.marks);
+		chi_exactly_once_free(&n->server.once);
 	return chi_server_frame(&n->server, peer, f, payload);
 }
 

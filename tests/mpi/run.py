@@ -95,16 +95,17 @@ AT_ONCE = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}  # else Open MPI gives a f
 def refused(name, words, run):
     """What a run said that failed, with all of these words."""
     # MPICH's launcher at times drops what processes said that end at once, or how they ended.
-    ends = []
+    ends = [] # of each attempt: exit status, length of its output, seconds
     for attempt in range(20 if MPI == "mpich" else 4):
         time.sleep(0.1 * attempt) # on a busy machine it drops them more often
+        begun = time.monotonic()
         status, said = run()
         if status != 0 and all(word in said for word in words):
             return said
-        ends.append((status, len(said)))
+        ends.append((status, len(said), round(time.monotonic() - begun, 2)))
         if MPI != "mpich" and (status == 0 or said.strip()):
             break
-    return need(False, f"{name}: not all of {words}; exits and lengths of output: {ends}", said)
+    return need(False, f"{name}: not all of {words}; each attempt's status, length of output and seconds: {ends}", said)
 
 
 def must_fail(name, workers, words, *command, **more):

@@ -280,7 +280,8 @@ def stop():
         failure = job.wait_for("failure")
         late = failure["time"] - when
         said = job.need(1, f"worker {worker} (", "sent no heartbeat for 1.", "it is stopped")
-        if failure["worker"] != worker or not 0.9 < late < 10: # a busy machine; make kills measures it
+        # On a busy machine the last heartbeat is older than the stop; make kills measures it.
+        if failure["worker"] != worker or not 0.5 < late < 10:
             sys.exit(f"named after {late} s: {said[-2000:]}")
     with tempfile.TemporaryDirectory() as folder:  # SIGTERM: all save and stop; then it goes on
         job = Job(program=training(10000, folder), folder=folder)

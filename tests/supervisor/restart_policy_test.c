@@ -1,4 +1,5 @@
-// The verdict's sentences and decisions, one case at a time. schedule_test.c has random schedules.
+// The restart policy's sentences and decisions, one case at a time. schedule_test.c has random
+// schedules.
 #include "supervisor/restart_policy.h"
 
 #include "base/alloc.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 
 static struct {
-	chi_verdict *v;
+	chi_restart_policy *v;
 	int started, workers, stopped, killed, capacity, replaced, released;
 	char said[8192], events[16384], lost[CHI_HOST_NAME];
 } job;
@@ -66,9 +67,9 @@ static void replace(void *user, int attempt, int worker, bool again)
 	job.released++;
 }
 
-static chi_verdict_options options_of(int workers, int restarts)
+static chi_restart_policy_options options_of(int workers, int restarts)
 {
-	return (chi_verdict_options){ .workers = workers,
+	return (chi_restart_policy_options){ .workers = workers,
 		.min_workers = workers > 1 ? workers - 1 : 1,
 		.restarts = restarts,
 		.lost_after = 5,
@@ -77,14 +78,15 @@ static chi_verdict_options options_of(int workers, int restarts)
 		.end_timeout = 10 };
 }
 
-static void begin_with(const chi_verdict_options *o)
+static void begin_with(const chi_restart_policy_options *o)
 {
-	const chi_verdict_owner owner = { NULL, start, stop, kill_all, capacity, say, event, replace };
-	chi_verdict_free(job.v);
+	const chi_restart_policy_owner owner = { NULL, start, stop, kill_all, capacity, say, event,
+		replace };
+	chi_restart_policy_free(job.v);
 	memset(&job, 0, sizeof job);
 	job.capacity = 100;
-	job.v = chi_verdict_new(o, &owner);
-	chi_verdict_begin(job.v, 0);
+	job.v = chi_restart_policy_new(o, &owner);
+	chi_restart_policy_begin(job.v, 0);
 	assert_int_equal(job.started, 1);
 }
 
@@ -92,12 +94,12 @@ static void join_all(double now)
 {
 	static const char *const hosts[] = { "a", "a", "b", "b" };
 	for (int i = 0; i < job.workers; i++)
-		chi_verdict_joined(job.v, now, job.started, i, hosts[i % 4], 100 + i);
+		chi_restart_policy_joined(job.v, now, job.started, i, hosts[i % 4], 100 + i);
 }
 
 static void begin(int workers, int restarts)
 {
-	const chi_verdict_options o = options_of(workers, restarts);
+	const chi_restart_policy_options o = options_of(workers, restarts);
 	begin_with(&o);
 	join_all(0.1);
 }
@@ -133,27 +135,27 @@ static chi_worker_report failed(int worker, choir_status status, const char *tex
 
 static void hear(double now, int worker, chi_worker_report r)
 {
-	chi_verdict_heard(job.v, now, job.started, worker, &r);
+	chi_restart_policy_heard(job.v, now, job.started, worker, &r);
 }
 
 static void end(double now, int worker, chi_worker_report r, bool by_signal, int number)
 {
 	const chi_process_end how = { by_signal, number, false };
-	chi_verdict_ended(job.v, now, job.started, worker, &r, &how);
+	chi_restart_policy_ended(job.v, now, job.started, worker, &r, &how);
 }
 
 static void all_gone(double now)
 {
 	const int attempt = job.started, n = job.workers;
 	for (int i = 0; i < n; i++)
-		chi_verdict_gone(job.v, now, attempt, i, CHOIR_END, "");
+		chi_restart_policy_gone(job.v, now, attempt, i, CHOIR_END, "");
 }
 
 static choir_status result(int *number)
 {
 	const char *text;
-	assert_int_equal(chi_verdict_now(job.v), CHI_VERDICT_OVER);
-	return chi_verdict_result(job.v, number, &text);
+	assert_int_equal(chi_restart_policy_now(job.v), CHI_RESTART_POLICY_OVER);
+	return chi_restart_policy_result(job.v, number, &text);
 }
 
 static void need(choir_status status)
@@ -166,14 +168,14 @@ static void need(choir_status status)
 static void tick_until(double from, double to)
 {
 	for (double now = from; now <= to; now += 0.25)
-		chi_verdict_tick(job.v, now);
+		chi_restart_policy_tick(job.v, now);
 }
 
 TEST(success_needs_a_record_from_each)
 {
 	begin(2, 0);
 	end(1, 0, finished(0), false, 0);
-	assert_int_equal(chi_verdict_now(job.v), CHI_VERDICT_RUNS);
+	assert_int_equal(chi_restart_policy_now(job.v), CHI_RESTART_POLICY_RUNS);
 	end(2, 1, finished(1), false, 0);
 	all_gone(2);
 	need(CHOIR_OK);
@@ -212,7 +214,7 @@ TEST(a_killed_worker_is_the_cause)
 	end(2.1, 1, at_step(1, 1503), true, SIGKILL); // by the supervisor
 	all_gone(2.1);
 	assert_text_holds(job.said, "restart 1 of 1 with 4 workers*step 1500");
-	chi_verdict_tick(job.v, 2.2);
+	chi_restart_policy_tick(job.v, 2.2);
 	assert_int_equal(job.started, 2);
 	last.out_of_memory = true;
 	join_all(3);
@@ -242,7 +244,7 @@ TEST(consequences_wait_for_their_cause)
 	tick_until(1.1, 3.5);
 	assert_text_holds(job.said, "worker 3*disk full");
 	begin(4, 0); // a launcher that ends before its workers is not to blame if one of them died
-	chi_verdict_launcher_ended(job.v, 1, 1, "", "mpirun exited with status 137");
+	chi_restart_policy_launcher_ended(job.v, 1, 1, "", "mpirun exited with status 137");
 	assert_int_equal(job.killed, 0);
 	end(1.2, 2, at_step(2, 5), true, SIGSEGV);
 	assert_text_holds(job.said, "worker 2*SIGSEGV");
@@ -257,7 +259,7 @@ TEST(consequences_wait_for_their_cause)
 	tick_until(1.3, 1.6);
 	assert_text_holds(job.said, "worker 0*SIGABRT");
 	begin(4, 0);
-	chi_verdict_launcher_ended(job.v, 1, 1, "", "mpirun exited with status 137");
+	chi_restart_policy_launcher_ended(job.v, 1, 1, "", "mpirun exited with status 137");
 	tick_until(1.1, 3.5);
 	assert_text_holds(job.said, "mpirun exited with status 137 before all workers had ended");
 }
@@ -272,7 +274,7 @@ TEST(silence_is_named_with_its_host)
 			r.silence = i == 1 ? now - 1 : 0;
 			hear(now, i, r);
 		}
-		chi_verdict_tick(job.v, now);
+		chi_restart_policy_tick(job.v, now);
 	}
 	assert_text_holds(job.said, "worker 1 (a, pid 101*no heartbeat for 5.0 s (it is stopped)");
 	begin(4, 1);
@@ -281,19 +283,20 @@ TEST(silence_is_named_with_its_host)
 			hear(now, i, at_step(i, 7));
 		for (int i = 2; now < 1.1 && i < 4; i++)
 			hear(now, i, at_step(i, 7));
-		chi_verdict_tick(job.v, now);
+		chi_restart_policy_tick(job.v, now);
 	}
 	assert_text_holds(job.said, "worker 2 (b*no heartbeat for*all workers of host b: 2 3");
-	chi_verdict_gone(job.v, 6.8, 1, 0, CHOIR_END, "");
-	chi_verdict_gone(job.v, 6.8, 1, 1, CHOIR_END, "");
+	chi_restart_policy_gone(job.v, 6.8, 1, 0, CHOIR_END, "");
+	chi_restart_policy_gone(job.v, 6.8, 1, 1, CHOIR_END, "");
 	job.capacity = 3;
-	assert_int_equal(chi_verdict_now(job.v), CHI_VERDICT_ENDS); // until host b has fenced itself
+	assert_int_equal(chi_restart_policy_now(job.v),
+			CHI_RESTART_POLICY_ENDS); // until host b has fenced itself
 	tick_until(6.9, 8);
 	assert_int_equal(job.started, 2);
 	assert_string_equal(job.lost, "b");
 	assert_int_equal(job.workers, 3); // fewer
 	begin(2, 0);
-	chi_verdict_gone(job.v, 1, 1, 1, CHOIR_PEER_LOST, "the connection was closed");
+	chi_restart_policy_gone(job.v, 1, 1, 1, CHOIR_PEER_LOST, "the connection was closed");
 	assert_text_holds(job.said, "worker 1*lost; its agent: the connection was closed");
 }
 
@@ -302,8 +305,8 @@ TEST(time_that_this_process_has_not_seen_does_not_count)
 	begin(2, 0);
 	hear(1, 0, at_step(0, 1));
 	hear(1, 1, at_step(1, 1));
-	chi_verdict_tick(job.v, 1);
-	chi_verdict_tick(job.v, 1000);
+	chi_restart_policy_tick(job.v, 1);
+	chi_restart_policy_tick(job.v, 1000);
 	assert_string_equal(job.said, "");
 	tick_until(1000.25, 1004);
 	assert_string_equal(job.said, "");
@@ -319,7 +322,7 @@ static void fail_once(double now, uint64_t step, const char *why, bool by_signal
 	r.health.step = step;
 	end(now, 1, r, by_signal, number);
 	all_gone(now);
-	chi_verdict_tick(job.v, now + 0.1);
+	chi_restart_policy_tick(job.v, now + 0.1);
 }
 
 TEST(the_same_failure_twice_ends_the_job)
@@ -347,7 +350,7 @@ TEST(attempts_without_a_step_are_further_and_further_apart)
 	double now = 0.1, pauses[] = { 1, 2, 4, 8 };
 	for (size_t i = 0; i < sizeof pauses / sizeof pauses[0]; i++) {
 		const int attempt = job.started;
-		chi_verdict_joined(job.v, now, attempt, 0, "a", 1);
+		chi_restart_policy_joined(job.v, now, attempt, 0, "a", 1);
 		end(now, 0, (chi_worker_report){ 0 }, true, SIGKILL);
 		all_gone(now);
 		tick_until(now, now + pauses[i] - 0.3);
@@ -362,45 +365,45 @@ TEST(a_stop_lets_workers_save)
 {
 	int number;
 	begin(2, 3);
-	chi_verdict_stop(job.v, 1, SIGTERM);
+	chi_restart_policy_stop(job.v, 1, SIGTERM);
 	assert_int_equal(job.stopped, 1);
 	end(2, 0, finished(0), false, CHI_EXIT_STOPPED);
 	end(2, 1, finished(1), false, CHI_EXIT_STOPPED);
 	all_gone(2);
 	need(CHOIR_CANCELLED);
 	begin(1, 3); // a program that knows nothing of stops
-	chi_verdict_stop(job.v, 1, SIGTERM);
+	chi_restart_policy_stop(job.v, 1, SIGTERM);
 	end(2, 0, at_step(0, 1), true, SIGTERM);
 	all_gone(2);
 	assert_int_equal(result(&number), CHOIR_CANCELLED);
 	assert_int_equal(number, SIGTERM);
 	begin(1, 3); // one that ignores them
-	chi_verdict_tick(job.v, 1);
-	chi_verdict_stop(job.v, 1, SIGTERM);
+	chi_restart_policy_tick(job.v, 1);
+	chi_restart_policy_stop(job.v, 1, SIGTERM);
 	for (double now = 1.25; now < 32; now += 0.25) {
 		hear(now, 0, at_step(0, 1));
-		chi_verdict_tick(job.v, now);
+		chi_restart_policy_tick(job.v, now);
 	}
 	assert_text_holds(job.said, "not stopped within 30 s");
 	assert_int_equal(job.killed, 1);
 	begin(1, 3); // the second signal does not wait
-	chi_verdict_stop(job.v, 1, SIGTERM);
-	chi_verdict_stop(job.v, 1.1, SIGINT);
+	chi_restart_policy_stop(job.v, 1, SIGTERM);
+	chi_restart_policy_stop(job.v, 1.1, SIGINT);
 	assert_int_equal(job.killed, 1);
 	all_gone(1.2);
 	assert_int_equal(result(&number), CHOIR_CANCELLED);
 	assert_int_equal(number, SIGINT);
-	const chi_verdict_options o = options_of(2, 3);
+	const chi_restart_policy_options o = options_of(2, 3);
 	begin_with(&o); // nobody is there yet
-	chi_verdict_stop(job.v, 1, SIGTERM);
+	chi_restart_policy_stop(job.v, 1, SIGTERM);
 	assert_int_equal(job.killed, 1);
 	assert_int_equal(result(&number), CHOIR_CANCELLED);
 	begin_with(&o); // who comes later does not start
-	chi_verdict_joined(job.v, 1, 1, 0, "a", 1);
-	chi_verdict_stop(job.v, 1, SIGTERM);
-	assert_false(chi_verdict_joined(job.v, 2, 1, 1, "a", 2));
+	chi_restart_policy_joined(job.v, 1, 1, 0, "a", 1);
+	chi_restart_policy_stop(job.v, 1, SIGTERM);
+	assert_false(chi_restart_policy_joined(job.v, 2, 1, 1, "a", 2));
 	begin(1, 3); // a failure while it stops is a failure, and nothing starts again
-	chi_verdict_stop(job.v, 1, SIGTERM);
+	chi_restart_policy_stop(job.v, 1, SIGTERM);
 	end(2, 0, failed(0, CHOIR_IO, "disk full", false), false, 1);
 	all_gone(2);
 	need(CHOIR_PEER_LOST);
@@ -408,14 +411,14 @@ TEST(a_stop_lets_workers_save)
 	begin(1, 3); // in a pause there is nothing to stop
 	end(1, 0, (chi_worker_report){ 0 }, true, SIGKILL);
 	all_gone(1);
-	assert_int_equal(chi_verdict_now(job.v), CHI_VERDICT_PAUSES);
-	chi_verdict_stop(job.v, 1.1, SIGTERM);
+	assert_int_equal(chi_restart_policy_now(job.v), CHI_RESTART_POLICY_PAUSES);
+	chi_restart_policy_stop(job.v, 1.1, SIGTERM);
 	assert_int_equal(result(&number), CHOIR_CANCELLED);
 }
 
 TEST(long_waits_are_reported_and_may_end_the_job)
 {
-	chi_verdict_options o = options_of(3, 0);
+	chi_restart_policy_options o = options_of(3, 0);
 	o.stall = 30;
 	begin_with(&o);
 	join_all(0.1);
@@ -427,7 +430,7 @@ TEST(long_waits_are_reported_and_may_end_the_job)
 			r.unchanged = now - 1;
 			hear(now, i, r);
 		}
-		chi_verdict_tick(job.v, now);
+		chi_restart_policy_tick(job.v, now);
 	}
 	assert_text_holds(job.said,
 			"workers 0 2 have waited up to 10 s for worker 1 (a, pid 101*"
@@ -436,26 +439,27 @@ TEST(long_waits_are_reported_and_may_end_the_job)
 
 TEST(workers_that_do_not_come_or_do_not_end)
 {
-	const chi_verdict_options o = options_of(2, 0);
+	const chi_restart_policy_options o = options_of(2, 0);
 	begin_with(&o);
-	chi_verdict_joined(job.v, 1, 1, 0, "a", 1);
+	chi_restart_policy_joined(job.v, 1, 1, 0, "a", 1);
 	for (double now = 1; now < 61; now += 0.25) {
 		hear(now, 0, at_step(0, 0));
-		chi_verdict_tick(job.v, now);
+		chi_restart_policy_tick(job.v, now);
 	}
 	assert_text_holds(job.said, "1 of 2 workers have joined within 60 s");
 	begin(2, 0);
-	chi_verdict_tick(job.v, 1);
+	chi_restart_policy_tick(job.v, 1);
 	end(1, 0, finished(0), false, 0);
 	for (double now = 1; now < 12; now += 0.25) {
 		hear(now, 1, finished(1));
-		chi_verdict_tick(job.v, now);
+		chi_restart_policy_tick(job.v, now);
 	}
 	assert_text_holds(job.said, "worker 1*has finished but does not end; killed");
 	all_gone(12);
 	need(CHOIR_OK);
 	begin_with(&o); // the launcher says why nobody has come
-	chi_verdict_launcher_ended(job.v, 1, 1, "bad", "ssh to host bad exited with status 255");
+	chi_restart_policy_launcher_ended(
+			job.v, 1, 1, "bad", "ssh to host bad exited with status 255");
 	assert_text_holds(job.said, "ssh to host bad*255*joined");
 	job.capacity = 0;
 	begin(2, 1);
@@ -471,16 +475,16 @@ TEST(strange_reports_are_ignored)
 	begin(2, 0);
 	const chi_worker_report r = at_step(0, 1);
 	const chi_process_end how = { true, SIGKILL, false };
-	chi_verdict_joined(job.v, 1, 1, -1, "x", 1);
-	chi_verdict_joined(job.v, 1, 1, 2, "x", 1);
-	chi_verdict_joined(job.v, 1, 1, 0, "x", 1); // a second time
-	chi_verdict_heard(job.v, 1, 7, 0, &r);
-	chi_verdict_ended(job.v, 1, 0, 0, &r, &how);
-	chi_verdict_ended(job.v, 1, 1, 99, &r, &how);
-	chi_verdict_gone(job.v, 1, 2, 0, CHOIR_PEER_LOST, "the connection was closed");
-	chi_verdict_launcher_ended(job.v, 1, 0, "", "an old one");
+	chi_restart_policy_joined(job.v, 1, 1, -1, "x", 1);
+	chi_restart_policy_joined(job.v, 1, 1, 2, "x", 1);
+	chi_restart_policy_joined(job.v, 1, 1, 0, "x", 1); // a second time
+	chi_restart_policy_heard(job.v, 1, 7, 0, &r);
+	chi_restart_policy_ended(job.v, 1, 0, 0, &r, &how);
+	chi_restart_policy_ended(job.v, 1, 1, 99, &r, &how);
+	chi_restart_policy_gone(job.v, 1, 2, 0, CHOIR_PEER_LOST, "the connection was closed");
+	chi_restart_policy_launcher_ended(job.v, 1, 0, "", "an old one");
 	assert_string_equal(job.said, "");
-	assert_int_equal(chi_verdict_now(job.v), CHI_VERDICT_RUNS);
+	assert_int_equal(chi_restart_policy_now(job.v), CHI_RESTART_POLICY_RUNS);
 }
 
 TEST(the_state_is_shown)
@@ -491,22 +495,23 @@ TEST(the_state_is_shown)
 	chi_worker_report r = at_step(1, 12);
 	snprintf(r.health.what, sizeof r.health.what, "\x1b[2J");
 	hear(1, 1, r);
-	chi_verdict_describe(job.v, 2, false, &text);
+	chi_restart_policy_describe(job.v, 2, false, &text);
 	assert_text_holds(text.data,
 			"attempt 1*restart 0 of 3*worker 0 (a, pid 100): starting*"
 			"worker 1*computing in step 12*\\x1b");
 	assert_null(strchr(text.data, '\x1b'));
 	chi_text_free(&text);
-	chi_verdict_describe(job.v, 2, true, &text);
+	chi_restart_policy_describe(job.v, 2, true, &text);
 	assert_text_holds(text.data, "\"phase\": \"runs\"*\"restarts\": 0*\"worker\": 1*\"step\": 12");
 	assert_null(strchr(text.data, '\x1b'));
 	chi_text_free(&text);
-	assert_string_equal(chi_verdict_progress(job.v, line, sizeof line), "2 of 2 workers, step 12");
+	assert_string_equal(
+			chi_restart_policy_progress(job.v, line, sizeof line), "2 of 2 workers, step 12");
 }
 
 static void begin_spare(int workers)
 {
-	chi_verdict_options o = options_of(workers, 0);
+	chi_restart_policy_options o = options_of(workers, 0);
 	o.spare_from = 2;
 	begin_with(&o);
 	join_all(0.1);
@@ -521,19 +526,19 @@ TEST(a_spare_worker_starts_again)
 	assert_int_equal(job.killed, 0);
 	tick_until(2, 2.75);
 	assert_int_equal(job.released, 0);
-	chi_verdict_tick(job.v, 3);
+	chi_restart_policy_tick(job.v, 3);
 	assert_int_equal(job.replaced, 3);
-	assert_true(chi_verdict_joined(job.v, 3.5, 1, 3, "b", 200));
+	assert_true(chi_restart_policy_joined(job.v, 3.5, 1, 3, "b", 200));
 	for (double now = 3.5; now < 30; now++) { // the others are heard, and it is silent
 		for (int i = 0; i < 3; i++)
 			hear(now, i, at_step(i, 9));
-		chi_verdict_tick(job.v, now);
+		chi_restart_policy_tick(job.v, now);
 	}
 	assert_text_holds(job.said, "worker 3*sent no heartbeat*it starts again");
 	assert_int_equal(job.replaced, 6);
 	for (int i = 0; i < 3; i++)
 		end(31, i, finished(i), false, 0); // while it starts
-	assert_int_equal(chi_verdict_now(job.v), CHI_VERDICT_ENDS);
+	assert_int_equal(chi_restart_policy_now(job.v), CHI_RESTART_POLICY_ENDS);
 	all_gone(31);
 	need(CHOIR_OK);
 }
@@ -546,9 +551,9 @@ TEST(a_spare_worker_that_never_steps_does_not_start_again)
 		assert_int_equal(job.released, i);
 		hear(3 + 3 * i, 0, at_step(0, 1));
 		hear(3 + 3 * i, 1, at_step(0, 1));
-		chi_verdict_tick(job.v, 3 + 3 * i);
+		chi_restart_policy_tick(job.v, 3 + 3 * i);
 		assert_int_equal(job.released, i + 1);
-		assert_int_equal(chi_verdict_joined(job.v, 3 + 3 * i, 1, 2, "a", 300), i == 0);
+		assert_int_equal(chi_restart_policy_joined(job.v, 3 + 3 * i, 1, 2, "a", 300), i == 0);
 	}
 	assert_text_holds(
 			job.said, "worker 2*status 1*it starts again*worker 2*it does not start again");
@@ -562,7 +567,7 @@ TEST(a_spare_worker_that_never_steps_does_not_start_again)
 	assert_text_holds(job.said, "worker 1*killed by SIGKILL");
 	assert_int_equal(job.released, 0);
 	begin_spare(3); // a stop
-	chi_verdict_stop(job.v, 1, SIGTERM);
+	chi_restart_policy_stop(job.v, 1, SIGTERM);
 	end(2, 0, finished(0), false, CHI_EXIT_STOPPED);
 	end(2, 2, at_step(2, 3), true, SIGKILL);
 	end(2, 1, finished(1), false, 0);
@@ -572,11 +577,12 @@ TEST(a_spare_worker_that_never_steps_does_not_start_again)
 
 TEST(memory_may_run_out)
 {
-	const chi_verdict_options o = options_of(2, 0);
-	const chi_verdict_owner owner = { NULL, start, stop, kill_all, capacity, say, event, replace };
+	const chi_restart_policy_options o = options_of(2, 0);
+	const chi_restart_policy_owner owner = { NULL, start, stop, kill_all, capacity, say, event,
+		replace };
 	for (uint64_t n = 1; n <= 2; n++) {
 		chi_alloc_fail(n, false);
-		assert_null(chi_verdict_new(&o, &owner));
+		assert_null(chi_restart_policy_new(&o, &owner));
 		chi_alloc_fail(0, false);
 	}
 	begin(2, 0);
@@ -586,6 +592,6 @@ TEST(memory_may_run_out)
 	all_gone(1);
 	chi_alloc_fail(0, false);
 	need(CHOIR_OK);
-	chi_verdict_free(job.v);
+	chi_restart_policy_free(job.v);
 	job.v = NULL;
 }

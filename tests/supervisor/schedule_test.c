@@ -1,6 +1,6 @@
-// The verdict under random schedules with virtual time: workers join, compute, fail and end, and
-// messages are late. CHOIR_SUPERVISOR_SCHEDULES=N tries N schedules. Bugs planted into the verdict
-// must be found.
+// The restart policy under random schedules with virtual time: workers join, compute, fail and
+// end, and messages are late. CHOIR_SUPERVISOR_SCHEDULES=N tries N schedules. Bugs planted into
+// the restart policy must be found.
 #include "base/philox.h"
 #include "supervisor/restart_policy_state.h"
 #include "test.h"
@@ -61,7 +61,7 @@ typedef struct {
 	planted plant;
 	uint32_t state;
 	double now, held; // nothing arrives before held
-	chi_verdict *v;
+	chi_restart_policy *v;
 	int workers, restarts, wanted;
 	event heap[EVENTS];
 	int n;
@@ -152,7 +152,7 @@ static chi_worker_report report_of(world *s, int attempt, int w)
 	return r;
 }
 
-// Sends a message of the worker's agent to the verdict.
+// Sends a message of the worker's agent to the restart policy.
 static void send(world *s, happening kind, int attempt, int w, chi_process_end end, bool goodbye)
 {
 	worker *x = &s->w[attempt][w];
@@ -183,7 +183,7 @@ static void end_worker(world *s, int attempt, int w, bool by_signal, int number)
 	send(s, ENDED, attempt, w, (chi_process_end){ by_signal, number, false }, false);
 }
 
-// ---- What the verdict asks for.
+// ---- What the restart policy asks for.
 
 static void start(void *user, int attempt, int workers)
 {
@@ -340,7 +340,7 @@ static void die(world *s, int a, int w)
 	x->alive = false;
 }
 
-// While this process is stopped, nothing reaches the verdict.
+// While this process is stopped, nothing reaches the restart policy.
 static void tick_again(world *s)
 {
 	const double wait = draw(s, 200) == 0 ? 1.5 + seconds(s, 2) : REPORT;
@@ -351,24 +351,24 @@ static void tick_again(world *s)
 
 static void deliver(world *s, event *e)
 {
-	chi_verdict *v = s->v;
+	chi_restart_policy *v = s->v;
 	switch (e->kind) {
 	case JOINED:
-		s->w[e->attempt][e->worker].alive = chi_verdict_joined(v, s->now, e->attempt, e->worker,
-				e->worker < 2 ? "a" : "b", 100 * e->attempt + e->worker);
+		s->w[e->attempt][e->worker].alive = chi_restart_policy_joined(v, s->now, e->attempt,
+				e->worker, e->worker < 2 ? "a" : "b", 100 * e->attempt + e->worker);
 		if (s->w[e->attempt][e->worker].alive)
 			work(s, e->attempt, e->worker);
 		break;
 	case HEARD:
-		chi_verdict_heard(v, s->now, e->attempt, e->worker, &e->report);
+		chi_restart_policy_heard(v, s->now, e->attempt, e->worker, &e->report);
 		break;
 	case ENDED:
 		if (s->plant == CREDULOUS && !e->end.by_signal && e->end.number == 0)
 			e->report.health.state = CHI_HEALTH_FINISHED;
-		chi_verdict_ended(v, s->now, e->attempt, e->worker, &e->report, &e->end);
+		chi_restart_policy_ended(v, s->now, e->attempt, e->worker, &e->report, &e->end);
 		break;
 	case GONE:
-		chi_verdict_gone(v, s->now, e->attempt, e->worker,
+		chi_restart_policy_gone(v, s->now, e->attempt, e->worker,
 				e->goodbye ? CHOIR_END : CHOIR_PEER_LOST, "the connection was closed");
 		break;
 	case KILL:
@@ -389,12 +389,12 @@ static void deliver(world *s, event *e)
 		break;
 	case ASK:
 		s->asked = true;
-		chi_verdict_stop(v, s->now, SIGTERM);
+		chi_restart_policy_stop(v, s->now, SIGTERM);
 		break;
 	case TICK:
 		if (s->plant == UNFORGIVING)
 			v->ticked = s->now;
-		chi_verdict_tick(v, s->now);
+		chi_restart_policy_tick(v, s->now);
 		tick_again(s);
 		break;
 	}
@@ -408,7 +408,7 @@ static void check_end(world *s)
 {
 	int number;
 	const char *text;
-	const choir_status status = chi_verdict_result(s->v, &number, &text);
+	const choir_status status = chi_restart_policy_result(s->v, &number, &text);
 	const int a = s->v->attempt;
 	bool all = true;
 	for (int w = 0; w < s->begun[a]; w++)
@@ -435,29 +435,31 @@ static const char *try(world *s, uint64_t seed, planted plant)
 	s->workers = s->wanted = 1 + (int) draw(s, WORKERS);
 	s->restarts = (int) draw(s, ATTEMPTS);
 	s->repeats = draw(s, 4) == 0;
-	const chi_verdict_options o = { .workers = s->workers,
+	const chi_restart_policy_options o = { .workers = s->workers,
 		.min_workers = 1 + (int) draw(s, (uint32_t) s->workers),
 		.restarts = s->restarts,
 		.lost_after = LOST,
 		.start_timeout = 3,
 		.stop_timeout = 2,
 		.end_timeout = 2 };
-	const chi_verdict_owner owner = { s, start, stop, kill_all, capacity, nothing, nothing, NULL };
-	s->v = chi_verdict_new(&o, &owner);
+	const chi_restart_policy_owner owner = { s, start, stop, kill_all, capacity, nothing, nothing,
+		NULL };
+	s->v = chi_restart_policy_new(&o, &owner);
 	after(s, 0, TICK, 0, 0);
 	if (draw(s, 8) == 0)
 		after(s, seconds(s, 4), ASK, 0, 0);
-	chi_verdict_begin(s->v, 0);
-	while (s->v->phase != CHI_VERDICT_OVER && s->n > 0 && s->wrong[0] == '\0' && s->now < 300) {
+	chi_restart_policy_begin(s->v, 0);
+	while (s->v->phase != CHI_RESTART_POLICY_OVER && s->n > 0 && s->wrong[0] == '\0' &&
+			s->now < 300) {
 		event e = take(s);
 		s->now = e.time;
 		deliver(s, &e);
 	}
-	if (s->v->phase != CHI_VERDICT_OVER)
+	if (s->v->phase != CHI_RESTART_POLICY_OVER)
 		wrong(s, "it does not end");
 	else
 		check_end(s);
-	chi_verdict_free(s->v);
+	chi_restart_policy_free(s->v);
 	return s->wrong[0] == '\0' ? NULL : s->wrong;
 }
 

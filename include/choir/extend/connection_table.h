@@ -1,38 +1,37 @@
 // The connection table: streams of bytes between processes that may join and leave a job at any
-// time, unlike a cluster's fixed workers (transport_table.h). libchoir-net has a table for Unix
-// and TCP sockets.
+// time, unlike a cluster's workers (transport_table.h). libchoir-net has a table for Unix and TCP
+// sockets.
 //
 // A connection is a stream in both directions, in order. If a byte is lost, the connection ends,
-// and later calls report this; bytes are never sent again over another connection. Both ends prove
-// that they have the job's key before the first byte arrives. A peer without this proof gets no
-// byte.
+// and later calls report this; no other connection sends bytes again. Both ends prove that they
+// have the job's key before the first byte arrives. A peer without this proof gets no byte.
 //
 // Only the slot wait may block. A slot that cannot continue at the moment succeeds with 0 bytes,
-// or with connection 0. After a connection has failed, all later calls on it fail, until the
-// caller drops it.
+// or with connection 0. After a connection has failed, all calls on it fail until the caller drops
+// it.
 //
-// Threads: Choir makes one call at a time on each self, except slots marked (any). choir_fail is
-// the only function of Choir that a slot may call.
+// Threads: one call at a time on each self, except slots marked (any). A slot may call only
+// choir_fail of Choir.
 #pragma once
 
 #include "../status.h"
 
 CHOIR_C_BEGIN
 
-// Parts are sent one after another.
+// Bytes for send.
 typedef struct {
 	const void *data;
 	size_t bytes;
 } choir_connection_part;
 
-// A listener is ready to receive if accept has a new connection.
+// What wait waits for. A listener is ready to receive if accept has a new connection.
 typedef struct {
 	uint64_t connection; // or a listener
-	bool receive, send; // in: wait until the connection can receive, can send
+	bool receive, send; // in: wait until it can receive, or can send
 	bool ready; // out: a call can continue, or fails
 } choir_connection_wait;
 
-// A missing slot is CHOIR_INVALID. Other rules of all tables: extend.h.
+// Rules of all tables: extend.h. A NULL slot is CHOIR_INVALID.
 typedef struct choir_connection_table {
 	size_t size;
 	uint32_t version;
@@ -40,8 +39,8 @@ typedef struct choir_connection_table {
 	size_t self_size;
 	choir_status (*open)(void *self, const void *argument);
 	void (*close)(void *self); // drops all connections and listeners
-	// Writes to bound the address that connect needs, with the port that the system chose for port
-	// 0. CHOIR_STATE: the address is in use. CHOIR_INVALID: its form is invalid, or it is not safe
+	// Writes the address for connect to bound, with the port that the system chose for port 0.
+	// CHOIR_STATE: the address is in use. CHOIR_INVALID: its form is invalid, or it is not safe
 	// without a key.
 	choir_status (*listen)(
 			void *self, const char *address, uint64_t *listener, char *bound, size_t bound_size);
@@ -50,7 +49,7 @@ typedef struct choir_connection_table {
 	// The connection may fail later: CHOIR_PEER_LOST in send and receive. CHOIR_NOT_FOUND: no
 	// process listens there, or the host is unknown.
 	choir_status (*connect)(void *self, const char *address, uint64_t *connection);
-	// Sends as many bytes of up to 64 parts as fit. *sent is their number.
+	// Sends up to 64 parts, one after another, as far as they fit. *sent is the number of bytes.
 	choir_status (*send)(void *self, uint64_t connection, const choir_connection_part parts[],
 			int n, size_t *sent);
 	// CHOIR_END: the peer has closed the connection, and all its bytes have been received.
@@ -59,12 +58,11 @@ typedef struct choir_connection_table {
 			void *self, uint64_t connection, void *data, size_t capacity, size_t *received);
 	// Writes one line: "127.0.0.1:40112, TLS 1.3".
 	void (*describe)(const void *self, uint64_t connection, char *text, size_t size);
-	// Closes a connection or a listener. Bytes sent before still arrive if the peer is alive.
+	// Closes a connection or listener. Bytes sent before still arrive if the peer is alive.
 	void (*drop)(void *self, uint64_t connection);
-	// Blocks until a wait is ready, wake is called, or now reaches until. If wake was called
-	// before, the next wait returns at once.
+	// Blocks until one of waits is ready, wake is called, or now reaches until.
 	choir_status (*wait)(void *self, choir_connection_wait waits[], int n, double until);
-	void (*wake)(void *self); // (any) ends the present or the next wait
+	void (*wake)(void *self); // (any) ends the present wait, else the next
 	double (*now)(void *self); // (any) seconds on the monotonic clock that time limits use
 } choir_connection_table;
 

@@ -1,7 +1,7 @@
 // The table of cross-device operations, which sum and copy tensors between the devices of a
 // strategy. Each device is a member of the strategy's group. A member joins a collective with its
-// partial sums, and waits for the result. One thread may join for several members and then wait
-// for them in any order.
+// partial sums, then waits for the result. One thread may join for several members, then wait for
+// them in any order.
 //
 // Sums follow the canonical tree over replicas (docs/glossary.md). Rules of all tables: extend.h.
 #pragma once
@@ -17,8 +17,8 @@ typedef enum {
 	CHOIR_BROADCAST // root's only partial sum, unchanged, for members that want it
 } choir_collective_kind;
 
-// The sum over the replicas lo to hi - 1: one of the largest nodes of the canonical tree with
-// replicas of one member only.
+// The sum over replicas lo to hi - 1: one of the largest nodes of the canonical tree that have
+// only one member's replicas.
 typedef struct {
 	int lo, hi;
 	void *data; // of the collective's dtype, packed, on the member's device
@@ -40,20 +40,20 @@ typedef struct {
 	size_t n; // partial sums of this member; unused after wait
 	const choir_partial_sum *partial_sums; // in ascending order
 	void *stream; // of the device; its tasks compute the partial sums and use the result
-	// On the member's device. NULL: this member wants no result. Members with host memory may pass
-	// the same memory, which is written once. It does not overlap a partial sum.
+	// On the member's device; overlaps no partial sum. NULL: this member wants no result. Members
+	// with host memory may pass the same memory, which is written once.
 	void *result;
-	// Called after elements first to first + count - 1 of the result are final, on any thread that
-	// is inside wait; may be NULL. If members share a result, only one of their functions is
-	// called for each element. first is a multiple of 8192, and so is count except in the last
-	// chunk. data is this chunk, in scratch memory if result is NULL. If done fails, the
-	// collective fails.
+	// NULL, or called after elements first to first + count - 1 of the result are final, on any
+	// thread that is inside wait. If members share a result, only one of their functions is called
+	// for each element. first is a multiple of 8192, and so is count except in the last chunk.
+	// data is this chunk, in scratch memory if result is NULL. If done fails, the collective
+	// fails.
 	choir_status (*done)(void *user, int64_t first, int64_t count, const void *data);
 	void *user;
 	int64_t batch_bytes; // of all results of this collective's batch; 0: no batch
-	// Equal in all members. If true, done is NULL in all members, and wait may return before the
-	// result is final. Work queued on stream after wait then runs after the result is final and
-	// the partial sums are unused. If queued work of the collective fails, the stream fails.
+	// Equal in all members. True: done is NULL in all members, and wait may return before the
+	// result is final. Work queued on stream after wait runs after the result is final and the
+	// partial sums are unused. If the collective's queued work fails, the stream fails.
 	bool in_stream;
 } choir_collective;
 
@@ -65,36 +65,36 @@ typedef struct {
 	choir_device *const *devices;
 } choir_group;
 
-// If a slot is NULL: score is 0, join and wait fail with CHOIR_UNSUPPORTED, and the others do
-// nothing.
+// NULL slots: score gives 0, join and wait fail with CHOIR_UNSUPPORTED, and the others do nothing.
 typedef struct choir_cross_device_ops_table {
 	size_t size;
 	uint32_t version;
 	const char *name; // "ring", for choir_strategy_options.cross_device_ops
 	size_t self_size; // for each group
 	// How well the algorithm suits the group and a collective of this many bytes, from 0 (not at
-	// all) to 100. A new strategy takes the named table, or else the table with the highest score
-	// for an all-reduce of 1 MiB. "direct" has 100 if all members have host memory, else 0; "ring"
+	// all) to 100. A new strategy takes the named table, else the table with the highest score for
+	// an all-reduce of 1 MiB. "direct" has 100 if all members have host memory, else 0. "ring" has
 	// 20 with three or more separate memories, or two without the host's, and 32 KiB for each
-	// member, else 1;
-	// "hierarchical_copy" 10 with four or more separate memories, else 1; "reduce_to_one_device"
-	// 1.
+	// member, else 1.
+	// "hierarchical_copy" has 10 with four or more separate memories, else 1.
+	// "reduce_to_one_device" has 1.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self
 	void (*close)(void *self);
-	// (any) Joins the next collective for a member. Sets *request to a number for wait. A member
-	// has at most 64 requests at a time. All members join every collective, in the same order. *c
-	// and its partial sums are valid until wait returns.
+	// (any) Joins the next collective for a member, and sets *request to a number for wait. A
+	// member has at most 64 requests at a time. All members join every collective, in the same
+	// order. *c and its partial sums are valid until wait returns.
 	choir_status (*join)(void *self, int member, const choir_collective *c, uint64_t *request);
-	// (any) Waits until the member's result is final and its partial sums are unused.
-	// CHOIR_TIMEOUT: no other member has joined for this number of seconds (negative: no limit).
-	// wait may do the work of other members. It is called at most once for a request, and not
-	// after a failure. When it returns, even with a failure, the collective no longer uses this
-	// member's *c, partial sums and result. After a time-out Choir calls abort and reset.
+	// (any) Waits until the member's result is final and its partial sums are unused. May do other
+	// members' work. CHOIR_TIMEOUT: no other member has joined for this number of seconds
+	// (negative: no limit). Choir then calls abort and reset. Choir calls wait at most once for a
+	// request, and not after a failure. After wait, even a failed one, the collective does not use
+	// this member's *c, partial sums and result.
 	choir_status (*wait)(void *self, int member, uint64_t request, double seconds);
-	// (any) Present and later joins and waits of the group return CHOIR_CANCELLED, until reset.
+	// (any) Makes the group's present and later joins and waits return CHOIR_CANCELLED, until
+	// reset.
 	void (*abort)(void *self);
-	// Called after an abort, when no member is in a call. Members can then join again.
+	// Lets members join again. Called after an abort, when no member is in a call.
 	void (*reset)(void *self);
 } choir_cross_device_ops_table;
 

@@ -1,7 +1,7 @@
 // The interface between libchoir and libchoir-cuda, the library for NVIDIA's GPUs. libchoir is not
-// linked with CUDA. On a machine with NVIDIA's driver, libchoir opens libchoir-cuda when a program
-// first asks for a device of the kind "gpu". libchoir-cuda calls only the functions of libchoir
-// that are in its argument. So it works with the static and with the shared libchoir.
+// linked with CUDA. On a machine with NVIDIA's driver, it opens libchoir-cuda when a program first
+// asks for a device of the kind "gpu". libchoir-cuda calls only the functions in its argument, so
+// it works with the static and the shared libchoir.
 #pragma once
 
 #include "../log.h"
@@ -9,36 +9,35 @@
 
 CHOIR_C_BEGIN
 
-// The version of this interface. libchoir opens a libchoir-cuda only of the same version.
+// The version of this interface. libchoir refuses a libchoir-cuda of another version.
 #define CHOIR_CUDA_PLUGIN_VERSION 1
 
 struct choir_kernel_table; // kernel_table.h
 struct choir_kernel_call; // kernel_table.h
 struct choir_cross_device_ops_table; // cross_device_ops_table.h
 
-// The argument of open: what libchoir provides to libchoir-cuda.
+// The argument of open: functions of libchoir.
 typedef struct {
 	size_t size;
 	choir_status (*fail)(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 	const char *(*error)(void); // the text of this thread's last failure
 	void (*log)(choir_log_level level, const char *fmt, ...) CHOIR_PRINTF(2, 3);
-	// Returns the self of a device of the kind "gpu", or NULL for a device of another kind.
+	// The self of a device of the kind "gpu"; NULL for another kind.
 	void *(*device_self)(const choir_device *d);
-	unsigned (*fork_generation)(void); // a number that differs in the child of a fork
+	unsigned (*fork_generation)(void); // differs in the child of a fork
 } choir_cuda_argument;
 
-// A kernel of the CPU that serves a call for which libchoir-cuda has no kernel.
+// A kernel of the CPU, for calls without a kernel in libchoir-cuda.
 typedef struct {
 	size_t attribute_bytes; // of the operation's attributes
-	size_t written; // the function run writes out, and this many inputs from the first on
-	// Computes the call on host memory, on a thread of CUDA. call->user is the field user of this
-	// struct.
+	size_t written; // run writes out and this number of inputs, from the first on
+	// Computes the call on host memory, on a thread of CUDA. call->user is this struct's user.
 	choir_status (*run)(const struct choir_kernel_call *call);
 	const void *user;
 } choir_cuda_host_kernel;
 
-// libchoir-cuda exports one symbol, a constant of type choir_cuda_plugin. libchoir calls the other
-// functions only after open has succeeded.
+// libchoir-cuda's one symbol is a constant of this type. libchoir calls its other functions only
+// after open has succeeded.
 #define CHOIR_CUDA_PLUGIN_SYMBOL "choir_cuda_plugin_data"
 typedef struct {
 	uint32_t version; // CHOIR_CUDA_PLUGIN_VERSION
@@ -46,8 +45,8 @@ typedef struct {
 	// missing or too old.
 	choir_status (*open)(const choir_cuda_argument *argument);
 	const choir_device_table *device; // of the kind "gpu"
-	// Return the library's i-th table of a kernel, and its i-th table of cross-device operations.
-	// NULL: i is after the last.
+	// The library's i-th table of a kernel, and its i-th table of cross-device operations. NULL: i
+	// is after the last.
 	const struct choir_kernel_table *(*kernel)(size_t i);
 	const struct choir_cross_device_ops_table *(*cross_device_ops)(size_t i);
 	// Queues a copy of the inputs to the host, then the host kernel, then a copy of its results to

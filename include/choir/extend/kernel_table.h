@@ -1,20 +1,21 @@
 // The kernel table. A kernel computes one operation, for one kind of device and one dtype. Before
 // a call, Choir checks shapes and dtypes, and sets out's shape. Inputs and out have the kernel's
-// dtype unless the comment says otherwise. Tensors are packed and row-major, on a device of the
+// dtype unless a comment says otherwise. Tensors are packed and row-major, on a device of the
 // kind, and not empty. Each entry below has an operation's name, its inputs in order, and out. The
-// struct after it has the attributes.
+// struct after it has the attributes. Without a definition, the operation is that of op.h or nn.h
+// with this name.
 //
 // Choir takes the kernel with the highest score; of equal scores, the kernel that was registered
 // first. Built-in kernels are registered last.
 //
 // A kernel gives the same bits for the same call, on every thread, stream and device of the kind.
-// Its results are those of the CPU's plain kernel (f32 and f64) up to rounding; random numbers are
-// equal.
+// Its results are those of the CPU's plain kernel (f32 and f64) up to rounding, and random numbers
+// are equal to the bit.
 //
-// Mixed precision (precision.h) needs kernels for f16 or bf16. Without one, an operation runs in
+// Mixed precision (precision.h) needs kernels for f16 or bf16; without one, an operation runs in
 // f32. in[0] has the kernel's dtype; other floating-point inputs and out have this dtype or are
 // f32. Biases, scales, offsets and moments of norms, the losses of "softmax_cross_entropy", the
-// result of "sum", and gradients of weights are f32. The kernel computes in f32 and rounds each
+// result of "sum", and gradients of weights are f32. The kernel computes in f32, and rounds each
 // result once, ties to even. The CPU has such kernels for all operations but updates and scatters.
 #pragma once
 
@@ -25,13 +26,13 @@ CHOIR_C_BEGIN
 
 // Elementwise operations
 
-// "add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "atan2" (op.h): two inputs
-// that broadcast to out's shape (aligned at the right). If shapes are equal, out may share the
-// memory of the first input in "add", "subtract" and "divide", and of the second input in "add".
+// "add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "atan2": two inputs that
+// broadcast to out's shape. If shapes are equal, out may share the first input's memory in "add",
+// "subtract" and "divide", and the second input's in "add".
 //
 // "equal", "not_equal", "less", "less_equal": the same inputs, also of bool; out is bool.
-// "logical_and", "logical_or": bool. "where": a, b and a bool condition, which broadcast; any
-// dtype of a and b.
+// "logical_and", "logical_or": the same, only of bool. "where": a and b of any dtype and a bool
+// condition, which broadcast.
 //
 // "maximum_gradient": a, b, and dy of out's shape, to which a and b broadcast.
 typedef struct {
@@ -39,8 +40,8 @@ typedef struct {
 } choir_maximum_gradient_attributes;
 
 // "square", "abs", "negate", "sign", "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "floor",
-// "ceil", "round", "sin", "cos", "tan", "erf" (op.h), "relu", "tanh", "sigmoid", "gelu",
-// "gelu_tanh", "silu", "softplus" (nn.h): one input of out's shape.
+// "ceil", "round", "sin", "cos", "tan", "erf", "relu", "tanh", "sigmoid", "gelu", "gelu_tanh",
+// "silu", "softplus": one input of out's shape.
 //
 // Gradients: two inputs of out's shape.
 // - "square_gradient": x, dy: 2 x dy. "sqrt_gradient": y, dy: dy / 2y.
@@ -48,8 +49,8 @@ typedef struct {
 //   "sigmoid_gradient": y, dy: dy y (1 - y).
 // - "gelu_gradient", "gelu_tanh_gradient", "silu_gradient", "softplus_gradient": x, dy.
 //
-// "huber": choir_huber of x = prediction - target. "huber_gradient": x, dy: dy times x, clipped to
-// -delta and delta.
+// "huber": choir_huber of x = prediction - target. "huber_gradient": x, dy: dy times x, where x is
+// clipped to -delta and delta.
 typedef struct {
 	double delta;
 } choir_huber_attributes;
@@ -59,49 +60,47 @@ typedef struct {
 	double by;
 } choir_scale_attributes;
 
-// "fill": no input, any dtype of out; every element is value, converted as in "cast".
+// "fill": no input, out of any dtype; every element is value, converted as in "cast".
 typedef struct {
 	double value;
 } choir_fill_attributes;
 
 // Reductions, shapes and dtypes
 
-// "sum": over the axes whose bits are set (bit i: axis i). out lacks these axes.
+// "sum": over the axes whose bits are set (bit i: axis i), which out lacks.
 typedef struct {
 	uint32_t axes;
 } choir_sum_attributes;
 
 // "max", "min": over the axes of choir_sum_attributes; NAN if an element is NAN.
 //
-// "argmax", "argmin": the i64 index of the extreme along axis; of equal elements, the lowest
-// index. out lacks axis.
+// "argmax", "argmin": along axis, which out lacks; out is i64.
 typedef struct {
 	int axis;
 } choir_argmax_attributes;
 
-// "cumsum" (choir_cumsum): sums along axis.
+// "cumsum": along axis.
 typedef struct {
 	int axis;
 	bool exclusive, reverse;
 } choir_cumsum_attributes;
 
-// "top_k": i64 indices of the k largest elements along the last axis, as in choir_top_k.
+// "top_k": out is the i64 indices of choir_top_k.
 typedef struct {
 	int64_t k;
 } choir_top_k_attributes;
 
-// "broadcast", any dtype: repeats the input, aligned at the right, to fill out. "cast": converts
-// to out's dtype as choir_cast does; the kernel's dtype is the input's.
+// "broadcast", any dtype: choir_broadcast_to out's shape. "cast": converts to out's dtype; the
+// kernel's dtype is the input's.
 
-// "slice" and "concat" take any dtype, "slice_gradient" f32 and f64. "slice": elements along axis
-// from first on. "slice_gradient": out has dy at these elements, else zeros. "concat": the inputs
-// one after another along axis.
+// "slice", any dtype: elements along axis from first on. "slice_gradient", f32 and f64: out has dy
+// at these elements, else zeros. "concat", any dtype: the inputs one after another along axis.
 typedef struct {
 	int axis;
 	int64_t first; // of "slice"
 } choir_slice_attributes;
 
-// "flip", any dtype: the elements along axis in reverse order.
+// "flip", any dtype: along axis.
 typedef struct {
 	int axis;
 } choir_flip_attributes;
@@ -113,12 +112,11 @@ typedef struct {
 
 // "gather": x [rows, ..], indices of u8, i32 or i64; out [indices, ..]. An index that is not a row
 // is CHOIR_INVALID, or gives zeros if a kernel cannot report it. "gather_gradient": dy, indices;
-// out has the shape of x. Row i of dy is added to row indices[i] of out, for i = 0, 1, ...
+// out has the shape of x. For i = 0, 1, ..., row i of dy is added to row indices[i] of out.
 
 // Products, convolutions and pools
 
-// "matmul": a [.., m, k] (transposed: [.., k, m]) times b [.., k, n] (transposed: [.., n, k]), as
-// in choir_matmul.
+// "matmul": a and b of choir_matmul.
 typedef struct {
 	choir_transposed transposed;
 } choir_matmul_attributes;
@@ -142,11 +140,11 @@ typedef struct {
 	int64_t groups; // 1: none
 } choir_conv2d_attributes;
 
-// "max_pool2d", "average_pool2d": x [n, h, w, c]; windows of window x window elements. Elements
-// outside of x do not count. "max_pool2d_gradient": x, y, dy; out is dx. A window's dy goes to its
-// first element (by row, then column) that equals y. "average_pool2d_gradient": dy; out is dx. dx
-// is the sum over windows. "max_pool2d_take": x, y, and u of x's shape; out has y's shape, and the
-// u of the element that gets dy.
+// "max_pool2d", "average_pool2d": x [n, h, w, c], in windows of window x window elements. Elements
+// outside of x do not count. "max_pool2d_gradient": x, y, dy; out is dx, the sum over windows. A
+// window's dy goes to its first element, row by row, that equals y. "average_pool2d_gradient": dy;
+// out is dx, the sum over windows. "max_pool2d_take": x, y, and u of x's shape; out has y's shape,
+// and the u of the element that gets dy.
 typedef struct {
 	int window, stride;
 	int top, left, bottom, right; // how far the grid of windows extends beyond x
@@ -160,15 +158,15 @@ typedef struct {
 // "softmax_cross_entropy": logits [.., classes], labels [..] of u8, i32 or i64; out [..]. A label
 // that is not a class is CHOIR_INVALID, or gives NAN if a kernel cannot report it.
 // "softmax_cross_entropy_gradient": logits, labels, dlosses [..]; out, shaped like logits:
-// (softmax(logits) - weight) dloss. A class's weight is smoothing / classes; the right class has
-// 1 - smoothing more.
+// (softmax(logits) - weight) dloss. A class's weight is smoothing / classes; the label's is 1 -
+// smoothing more.
 typedef struct {
 	double smoothing;
 } choir_cross_entropy_attributes;
 
-// "attention": q [n, t, width], k and v [n, s, width], or one tensor [n, t, 3 width] whose rows
-// are q, k and v one after another. out [n, t, width] is that of choir_attention.
-// "attention_gradient": the same inputs and dy; out has the one tensor's shape, or is flat with
+// "attention": q [n, t, width], k and v [n, s, width]; or one tensor [n, t, 3 width], whose rows
+// are rows of q, k and v one after another. out [n, t, width] is that of choir_attention.
+// "attention_gradient": the same inputs, and dy; out has the one tensor's shape, or is flat: the
 // three gradients one after another.
 typedef struct {
 	int64_t heads;
@@ -179,15 +177,15 @@ typedef struct {
 // Recurrence over t time steps with h elements of state. Only "recurrent_gradient" has attributes.
 //
 // "lstm": gates [n, t, 4 h], w [h, 4 h], h0 and c0 [n, h]. With z = gates + h_before w and g =
-// tanh(z2), as in choir_lstm, out [n, t, 6 h] is i, f, g, o, c, h. "lstm_gradient": the out of
-// "lstm", w, c0, dh [n, t, h]; out is flat: the gradients of gates, h0 and c0.
+// tanh(z2), as in choir_lstm, out [n, t, 6 h] is i, f, g, o, c, h. "lstm_gradient": "lstm"'s out,
+// w, c0, dh [n, t, h]; out is flat: the gradients of gates, h0 and c0.
 //
 // "gru": gates [n, t, 3 h] (a in choir_gru), w [h, 3 h], bias [3 h], h0. With q = h_before w +
-// bias, out [n, t, 5 h] is z, r, m, q2, h. "gru_gradient": the out of "gru", w, h0, dh; out is
-// flat: the gradients of gates, q [n, t, 3 h] and h0.
+// bias, out [n, t, 5 h] is z, r, m, q2, h. "gru_gradient": "gru"'s out, w, h0, dh; out is flat:
+// the gradients of gates, q [n, t, 3 h] and h0.
 //
-// "recurrent_gradient": states [n, t, ..], whose h begins at offset, h0, dz [n, t, k]; out [h, k]:
-// the sum over examples and time steps of h_before^T dz.
+// "recurrent_gradient": states [n, t, ..], in whose rows h begins at offset; h0; dz [n, t, k]. out
+// [h, k] is the sum over examples and time steps of h_before^T dz.
 typedef struct {
 	int64_t offset;
 } choir_recurrent_attributes;
@@ -195,23 +193,23 @@ typedef struct {
 // Normalization of x [.., c], which has rows of c elements
 //
 // By rows:
-// - "row_moments": x; out [.., 2]: the mean (0 if not centered), and factor = 1 / sqrt(variance
-//   around it + epsilon).
+// - "row_moments": x; out [.., 2]: the mean (0 if not centered), and factor = 1 / sqrt(v +
+//   epsilon), where v is the mean of (x - mean)^2.
 // - "row_norm": x, scale [c], perhaps offset [c], moments; out is z scale + offset, where z = (x -
 //   mean) factor.
 // - "row_norm_gradient": x, scale, moments, dy. With g = dy scale, out is factor (g - mean(g) - z
-//   mean(g z)); if not centered, without mean(g).
+//   mean(g z)), but without mean(g) if not centered.
 // - "row_norm_sums", no attributes: x, moments, dy; out [2 c]: the sums over rows of dy z and of
 //   dy.
 //
 // By channels, with sums and moments in f64:
 // - "channel_sums", no attributes: x; out [2 c + 1]: the sums over rows of x and of x^2, and the
 //   number of rows.
-// - "channel_moments", no attributes, f64 only: the output of "channel_sums"; out, of the same
-//   shape: means, variances, number of rows. Without rows, out is zeros.
+// - "channel_moments", no attributes, f64 only: "channel_sums"'s out; out, of the same shape:
+//   means, variances, number of rows. Without rows, out is zeros.
 // - "channel_norm": x, scale, offset, moments: z scale + offset.
 // - "channel_norm_sums": x, moments, dy; out [2 c]: the sums of dy z and of dy.
-// - "channel_norm_gradient": x, scale, moments, dy, the output of "channel_norm_sums", which may
+// - "channel_norm_gradient": x, scale, moments, dy, and "channel_norm_sums"'s out, which may
 //   include rows of other replicas: scale factor (dy - (sum of dy + z sum of dy z) / rows).
 typedef struct {
 	double epsilon;
@@ -220,8 +218,8 @@ typedef struct {
 
 // Random numbers
 
-// "dropout": x times 1 / (1 - rate), or 0; for the input dy, it is the gradient. "random_normal":
-// no input. Every element has a fixed position in a Philox4x32-10 sequence. Block j is made from
+// "dropout": x times 1 / (1 - rate), or 0; with dy for x, it is the gradient. "random_normal": no
+// input. Every element has a fixed position in a Philox4x32-10 sequence. Block j is made from
 //     counter  { low word of j, high word of j, place, replica_id }
 //     key      { low word, high word } of mix(mix(seed) + step)
 //     mix(x)   x ^= x >> 30; x *= 0xBF58476D1CE4E5B9;
@@ -229,8 +227,8 @@ typedef struct {
 // where mix is the finisher of SplitMix64 (Steele, Lea, Flood 2014).
 //
 // "dropout": element i takes word i % 4 of block i / 4, and is kept if the word's upper 24 bits,
-// divided by 2^24, are at least rate. "random_normal": elements 2j and 2j + 1 are made from the
-// words w of block j in f64 (Box and Muller 1958), as
+// divided by 2^24, are at least rate. "random_normal": elements 2j and 2j + 1 are made in f64 from
+// the words w of block j (Box and Muller 1958):
 //     sqrt(-2 log(1 - U(w[0], w[1]))) times cos and sin of 2 pi U(w[2], w[3])
 // where U(a, b) is the upper 53 bits of 2^32 a + b, divided by 2^53.
 typedef struct {
@@ -244,8 +242,8 @@ typedef struct {
 // The formulas of optimizer.h for a chunk of a variable. The last input is the gradient g. The
 // kernel writes all other inputs; out is in[0]. G = gradient_scale g, and w' = w - rate decay w.
 // - "sgd_update" (w, g), "momentum_update" (w, v, g), "rmsprop_update" (w, v, m, g) and
-//   "adagrad_update" (w, v, g): as there, with rate for a, G for g, and w' for the old w.
-// - "adam_update" (w, m, v, g): m and v as there, with G; w = w' - rate correction m / (sqrt(v) +
+//   "adagrad_update" (w, v, g): with rate for a, G for g, and w' for the old w.
+// - "adam_update" (w, m, v, g): m and v with G for g; w = w' - rate correction m / (sqrt(v) +
 //   epsilon).
 // - "nadam_update" (w, m, v, g): m and v as in "adam_update"; w = w' - rate (m_factor m + g_factor
 //   G) / (sqrt(v_factor v) + epsilon).
@@ -264,14 +262,14 @@ typedef struct {
 	bool nesterov;
 	double rho;
 	double m_factor, g_factor, v_factor, initial_accumulator;
-	// Device memory with the output of "update_gate", from earlier work of the stream, or NULL. If
-	// gate[1] is not 0, the kernel writes nothing; else gate[0] multiplies gradient_scale, in f64.
+	// NULL, or device memory with "update_gate"'s out from earlier work of the stream. If gate[1]
+	// is not 0, the kernel writes nothing; else gate[0] multiplies gradient_scale, in f64.
 	const double *gate;
 } choir_update_attributes;
 
-// "update_gate", f64 only: squares [chunks], the outputs of "chunk_squares" of all gradients one
-// after another, and ends [variables] of i64: the squares of variable i end before index ends[i].
-// out is [4]:
+// "update_gate", f64 only: squares [chunks], the results of "chunk_squares" of all gradients one
+// after another, and ends [variables] of i64: variable i's squares end before index ends[i]. out
+// is [4]:
 // - The factor of all gradients: 1 / scale, or (1 / scale) (clip / norm) if clip is not 0 and norm
 //   > clip, where norm = sqrt(sum of all squares) / scale.
 // - 1 if nothing must be written, else 0.
@@ -279,15 +277,15 @@ typedef struct {
 // - The first variable with a sum that is not finite (-1: none).
 //
 // Gradients are not finite if there is such a variable, or if clip is not 0 and norm is not
-// finite. In both cases, if any is false, nothing must be written and the factor is 0.
+// finite. Then, unless any is true, nothing must be written and the factor is 0.
 typedef struct {
 	double scale, clip;
 	bool any;
 } choir_update_gate_attributes;
 
 // "scatter_update", "scatter_add", "scatter_subtract", "scatter_multiply", "scatter_divide",
-// "scatter_minimum", "scatter_maximum": a target [rows, ...], which is written (out is in[0]),
-// indices [n] of i32 or i64, all in range, and values [n, ...]. For i = 0, 1, ..., row indices[i]
+// "scatter_minimum", "scatter_maximum": a target [rows, ...], which is written (out is in[0]);
+// indices [n] of i32 or i64, all in range; and values [n, ...]. For i = 0, 1, ..., row indices[i]
 // becomes values[i] (update), or the result of the operation with values[i]. A minimum or maximum
 // with a NAN is NAN.
 //
@@ -296,8 +294,8 @@ typedef struct {
 	int64_t chunk; // elements; the last chunk may have fewer
 } choir_chunk_squares_attributes;
 
-// The call is valid until run returns, and the tensors' data until Choir has waited for the
-// stream.
+// A call of a kernel. It is valid until run returns, and the tensors' data until Choir has waited
+// for the stream.
 typedef struct choir_kernel_call {
 	size_t size;
 	void *stream; // of the device's table; may be NULL in score and scratch
@@ -305,7 +303,7 @@ typedef struct choir_kernel_call {
 	const choir_buffer *in;
 	choir_buffer *out;
 	const void *attributes; // the operation's struct; undefined if it has none
-	void *scratch; // device memory, 64-byte aligned, not initialised
+	void *scratch; // uninitialized device memory, aligned to 64 bytes
 	const void *user; // the table's user
 	void *device; // self of the device's table
 } choir_kernel_call;
@@ -330,33 +328,32 @@ typedef struct choir_kernel_table {
 	const char *name; // in messages: "cublas"
 	choir_dtype dtype; // of in[0]; without inputs, of out
 	const void *user; // passed to the functions in the call
-	// How well the kernel suits the call; 0: not at all. A NULL score means 1. Plain kernels have
-	// 1, oneDNN's 10.
+	// How well the kernel suits the call; 0: not at all. NULL: 1. Plain kernels have 1, oneDNN's
+	// 10.
 	int (*score)(const choir_kernel_call *call);
 	size_t (*scratch)(const choir_kernel_call *call); // bytes of scratch memory; NULL: none
-	// Does the work, or queues it on the stream. If it fails, the operation fails; CHOIR_END
+	// Does the work, or queues it on the stream. If it fails, the operation fails. CHOIR_END
 	// becomes CHOIR_INVALID.
 	choir_status (*run)(const choir_kernel_call *call);
-	// A kernel with another value than 0 runs only if choir_kernel_run names it.
+	// If not 0, the kernel runs only if choir_kernel_run names it.
 	choir_arithmetic arithmetic;
-	// Runs count calls as run would, in any order. The calls have one stream, dtype and number of
-	// inputs, and need no scratch memory. No call writes what another call uses. Optimizers use
-	// run_all for updates of many variables. NULL: Choir calls run for each call.
+	// Runs count calls as run does, in any order. The calls have one stream, dtype and number of
+	// inputs, and need no scratch memory. No call writes what another uses. Optimizers use run_all
+	// for updates of many variables. NULL: Choir calls run for each call.
 	choir_status (*run_all)(const choir_kernel_call *calls, size_t count);
 } choir_kernel_table;
 
 // Registers a kernel. Copies the table, but not its strings and user, which must be valid until
-// the program ends. The functions are called from any thread, several threads at once, perhaps
-// while Choir holds a lock. They may call only choir_fail of Choir. operation, kind and run are
-// required. CHOIR_STATE: an operation has run already on a device of the kind. Threads: any.
+// the program ends. Any thread calls the functions, several threads at once, perhaps while Choir
+// holds a lock. They may call only choir_fail of Choir. operation, kind and run are required.
+// CHOIR_STATE: an operation has already run on a device of the kind. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_kernel(const choir_kernel_table *table);
 
-// Runs a kernel on a device, and waits: for tests (suite.h). name is that of the kernel's table;
-// NULL: Choir chooses. The caller sets n, in, out and attributes, which are not checked. The data
-// of all tensors are in host memory; out may be an input. A device without host memory gets
-// copies; out and the inputs are copied back, because some kernels write inputs. There are at most
-// 8 inputs, and no empty tensors. CHOIR_UNSUPPORTED: no kernel of this operation, name and dtype
-// takes the call. Other failures are those of the kernel and the device. Threads: any.
+// For tests (suite.h): runs a kernel on a device, and waits. name is that of the kernel's table;
+// NULL: Choir chooses. The caller sets n (at most 8), in, out and attributes, which are not
+// checked. No tensor is empty. All data are in host memory; out may be an input. If the device has
+// its own memory, Choir copies inputs and out to it and back. CHOIR_UNSUPPORTED: no kernel of this
+// operation, name and dtype takes the call. Also fails as the kernel and the device. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_kernel_run(
 		choir_device *d, const char *operation, const char *name, const choir_kernel_call *call);
 

@@ -1,5 +1,5 @@
-// The interface between libchoir and libchoir-mpi, which a site can build against its own MPI:
-// mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c, with Choir's mpi.c. libchoir-mpi calls only
+// The interface between libchoir and libchoir-mpi. A site can build libchoir-mpi with its own MPI
+// from Choir's mpi.c: mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c. libchoir-mpi calls only
 // the functions in its argument, so it works with the static and the shared libchoir.
 #pragma once
 
@@ -12,7 +12,7 @@ CHOIR_C_BEGIN
 
 // The argument of the table's open.
 typedef struct {
-	const void *communicator; // NULL: MPI_COMM_WORLD; open initialises MPI if necessary
+	const void *communicator; // NULL: MPI_COMM_WORLD; open initializes MPI if necessary
 	size_t size; // of the communicator's handle
 	choir_status (*fail)(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 	double (*now)(void); // seconds on a monotonic clock
@@ -20,14 +20,14 @@ typedef struct {
 	double seconds; // until all processes have joined; negative: no limit
 } choir_mpi_argument;
 
-// The library's one symbol is a constant of this type.
+// libchoir-mpi's one symbol is a constant of this type.
 #define CHOIR_MPI_PLUGIN_SYMBOL "choir_mpi_plugin_data"
 typedef struct {
 	uint32_t version; // CHOIR_MPI_PLUGIN_VERSION
-	const char *mpi; // "openmpi", "mpich": as in choir_cluster_options
+	const char *mpi; // as in choir_cluster_options: "openmpi", "mpich"
 	const choir_transport_table *table;
-	// Whether only the thread that initialised MPI may use the open transport (a thread level
-	// below MPI_THREAD_SERIALIZED). On other threads the slots then fail with CHOIR_UNSUPPORTED.
+	// Whether only the thread that initialized MPI may use the open transport (a thread level
+	// below MPI_THREAD_SERIALIZED). On other threads its slots then fail with CHOIR_UNSUPPORTED.
 	bool (*one_thread)(const void *self);
 } choir_mpi_plugin;
 

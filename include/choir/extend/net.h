@@ -1,6 +1,5 @@
-// The interface between libchoir and libchoir-net, the library with sockets. libchoir loads
-// libchoir-net when a program first needs connections. libchoir-net calls only the functions of
-// libchoir that are in its argument.
+// The interface between libchoir and libchoir-net, the library with sockets, which libchoir loads
+// when a program first needs connections. libchoir-net calls only the functions in its argument.
 #pragma once
 
 #include "connection_table.h"
@@ -18,10 +17,10 @@ typedef struct {
 	void (*release)(void *memory);
 	const void *key; // the job's key, which open copies; NULL: Unix sockets only
 	size_t key_bytes; // 32 to 256
-	bool plain; // true: nothing is encrypted; both ends still prove that they have the key
+	bool plain; // true: no encryption; both ends still prove that they have the key
 } choir_net_argument;
 
-// libchoir-net exports one symbol, a constant of type choir_net_plugin.
+// libchoir-net's one symbol is a constant of this type.
 #define CHOIR_NET_PLUGIN_SYMBOL "choir_net_plugin_data"
 typedef struct {
 	uint32_t version; // CHOIR_NET_PLUGIN_VERSION

@@ -1,8 +1,8 @@
 // The strategy table says on which devices variables are. Kinds of strategies differ only in these
 // devices and in their options. Rules of all tables: extend.h.
 //
-// A device that shares a copy's memory reads the copy directly; other devices read a duplicate of
-// the first copy. Sums of gradients are sent to the copies, and each copy is updated on its
+// A device that shares a copy's memory reads the copy directly; another device reads a duplicate
+// of the first copy. Choir sends sums of gradients to the copies, and updates each copy on its
 // device. Several parameter server workers share a variable by the rules of .locked_updates
 // (strategy.h).
 #pragma once
@@ -21,8 +21,8 @@ enum {
 	CHOIR_FEATURE_CLUSTER = 8 // .cluster
 };
 
-// A new mirrored variable or shard. Slots and colocated variables are on their variable's devices,
-// components of ON_READ variables on their replicas'.
+// A new mirrored variable or shard. Slots and colocated variables are on their variable's devices.
+// Components of ON_READ variables are on their replicas' devices.
 typedef struct {
 	size_t size;
 	const char *name;
@@ -30,28 +30,28 @@ typedef struct {
 	choir_dtype dtype;
 } choir_new_variable;
 
-// If a slot is NULL: place_variable and parameter_devices fail with CHOIR_UNSUPPORTED;
-// non_slot_devices gives the parameter devices; the others do nothing.
+// NULL slots: place_variable and parameter_devices fail with CHOIR_UNSUPPORTED; non_slot_devices
+// gives the parameter devices; the others do nothing.
 typedef struct choir_strategy_table {
 	size_t size;
 	uint32_t version;
 	const char *name; // "mirrored", for choir_strategy_new
 	size_t self_size; // for each strategy
-	int max_replicas; // 0: any number. 1 also means one device
+	int max_replicas; // 0: any number; 1: also only one device
 	unsigned features; // CHOIR_FEATURE_...
 	// Called when the strategy is made. devices has the n devices that run replicas. options are
 	// checked. devices and options outlive self.
 	choir_status (*open)(void *self, const choir_strategy_options *options, int n,
 			choir_device *const devices[]);
 	void (*close)(void *self);
-	// Writes the devices that hold variables, each once, at most capacity of them. Returns their
-	// number, or CHOIR_NONE after a failure. Called once.
+	// Writes the devices that hold variables, each once, at most capacity. Returns their number,
+	// or CHOIR_NONE after a failure. Called once.
 	int (*parameter_devices)(void *self, int capacity, choir_device *devices[]);
-	// Likewise for variables that belong to an optimizer as a whole
-	// (choir_cross_non_slot_devices): some of the parameter devices.
+	// Likewise for non-slot variables (choir_cross_non_slot_devices): some of the parameter
+	// devices.
 	int (*non_slot_devices)(void *self, int capacity, choir_device *devices[]);
-	// (any) Likewise for v's copies: some of the parameter devices, at least 1. Of several devices
-	// that share memory, only the first gets a copy.
+	// (any) Likewise for v's copies: at least one of the parameter devices. Of devices that share
+	// memory, only the first gets a copy.
 	int (*place_variable)(
 			void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);
 } choir_strategy_table;

@@ -7,8 +7,8 @@
 
 CHOIR_C_BEGIN
 
-// Called after each check, which is named by its rule: "a fill sets only its bytes". result is
-// CHOIR_OK with the text "", or a failure with its text. The texts are valid during the call.
+// Gets the result of each check. check names the rule: "a fill sets only its bytes". result is
+// CHOIR_OK with the text "", or a failure with its text. The texts are valid only during the call.
 typedef void choir_suite_fn(const char *check, choir_status result, const char *text, void *user);
 
 typedef struct choir_device choir_device; // device.h
@@ -18,7 +18,7 @@ typedef struct {
 	size_t size;
 	// Gives the same stream in each call. NULL: it cannot be opened.
 	void *(*stream)(choir_device *d);
-	// Gives memory aligned to 64 bytes. NULL: there is not enough memory.
+	// Gives memory aligned to 64 bytes. NULL: there is not enough.
 	void *(*allocate)(choir_device *d, size_t bytes);
 	void (*release)(choir_device *d, void *memory, size_t bytes);
 	// Copies between host and device, and waits.
@@ -34,25 +34,25 @@ typedef struct {
 	// A table of devices, registered or not. The suite opens device 0 and, if there are two,
 	// device 1. Both stay open.
 	const struct choir_device_table *device;
-	// Queues a call of fn on a stream of the device. arg points to a block of this many bytes,
-	// which is copied. The first failure of fn becomes the stream's. NULL for a device that
-	// finishes work before a call returns.
+	// Queues a call of fn on a stream of the device. arg points to this number of bytes, which are
+	// copied. fn's first failure becomes the stream's. NULL for a device that finishes work before
+	// a call returns.
 	choir_status (*submit)(
 			void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes);
 
 	// A device such as "cuda:0", whose kind's kernels are checked. For each operation of
-	// kernel_table.h and each dtype, results on random inputs are compared with those of the CPU's
-	// plain kernel (for f32 the plain kernel of f64), exactly or up to rounding. Two equal calls
+	// kernel_table.h and each dtype, the suite compares results on random inputs with those of the
+	// CPU's plain kernel (for f32, that of f64), exactly or up to rounding. Two equal calls must
 	// give the same bits.
 	const char *kernels;
-	// Checks only kernels of a table of this name. NULL: those that Choir chooses for each call.
+	// Checks only kernels of this name. NULL: those that Choir chooses.
 	const char *kernel_name;
 	// Checks only this operation. NULL: all.
 	const char *operation;
 
-	// A table of cross-device operations, registered or not. The suite compares sums with those of
-	// the canonical tree, bit by bit. It also checks calls from several threads, done, members
-	// that differ, time limits and aborts.
+	// A table of cross-device operations, registered or not. The suite compares sums with the
+	// canonical tree's, bit by bit, and checks several threads, done, members that differ, time
+	// limits and aborts.
 	const struct choir_cross_device_ops_table *cross_device_ops;
 	// The devices of the group, at most 4. NULL: "cpu:0,cpu:1,cpu:2".
 	const char *members;
@@ -60,34 +60,35 @@ typedef struct {
 	const choir_suite_memory *memory;
 
 	// The name of a registered strategy. The suite runs 16 programs (training, reductions,
-	// collectives, merge calls, updates, wrong use) with 1 to 4 replicas. Their bits and failures
-	// must be those of the mirrored strategy on the device .model, with the same .precision and
-	// .wire. "mirrored" with .cross_device_ops in .strategy_options checks these operations.
+	// collectives, merge calls, updates, wrong use) with 1 to .max_replicas replicas. Their bits
+	// and failures must be those of the mirrored strategy on the device .model, with the same
+	// .precision and .wire. "mirrored" with .cross_device_ops in .strategy_options checks these
+	// operations.
 	const char *strategy;
 	// The suite sets devices, replicas, seed and timeout. NULL: defaults.
 	const struct choir_strategy_options *strategy_options;
-	// 0: 4.
+	// The largest number of replicas; 0: 4.
 	int max_replicas;
-	// Lists of devices, which end with NULL; the programs run on each. NULL: "cpu:0" and
+	// Lists of devices, with NULL at the end. The programs run on each list. NULL: "cpu:0" and
 	// "cpu:0,cpu:1".
 	const char *const *devices;
-	// The mirrored strategy's device. It has the kind of .devices, because kinds round
-	// differently. NULL: "cpu:0".
+	// The mirrored strategy's device, of the kind of .devices, because kinds round differently.
+	// NULL: "cpu:0".
 	const char *model;
 
 	// A table of transports, registered or not. For each check, two workers open the transport,
 	// each on its own thread. The suite checks messages, time limits, an abort, and a worker that
-	// leaves. After 60 s it stops, and does not free the workers' threads and memory.
+	// leaves. If a check takes longer than 60 s, the suite stops, and does not free its threads
+	// and memory.
 	const struct choir_transport_table *transport;
-	// The argument of open for worker 0 or 1 (NULL: NULL). Each check is a round, numbered from 0,
-	// whose workers must be able to connect. user is that of choir_suite_run.
+	// Gives the argument of open for worker 0 or 1; NULL: NULL. Each check is a round, numbered
+	// from 0, whose workers must be able to connect. user is that of choir_suite_run.
 	const void *(*argument)(int round, int worker, void *user);
 } choir_suite_options;
 
-// Runs all checks of a suite, even after a failed one. report may be NULL. CHOIR_INTERNAL: a check
-// failed; the text has the first one and their number. CHOIR_INVALID: none or several of these
-// fields; a table without a needed slot. CHOIR_NOT_FOUND: the table's count is 0, or the device
-// has no kernel.
+// Runs all checks of a suite, even after a failed one. report may be NULL. CHOIR_INTERNAL: checks
+// failed; the text has the first one and their number. CHOIR_INVALID also: a table without a
+// needed slot. CHOIR_NOT_FOUND: the table's count is 0, or the device has no kernel.
 // Threads: one call at a time.
 CHOIR_MUST_CHECK choir_status choir_suite_run(
 		const choir_suite_options *options, choir_suite_fn *report, void *user);

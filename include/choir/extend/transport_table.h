@@ -2,16 +2,16 @@
 // extend.h.
 //
 // Messages with the same sender, receiver and tag arrive in the order in which they were sent,
-// others in any order. A receive takes the next message of its sender and tag. The message may be
-// shorter than capacity, but never longer. send and receive begin a request. test makes progress,
-// and tells whether the request is done. Before, Choir does not write to memory that is sent, and
-// does not access memory that is received.
+// others in any order. A receive takes the next message of its sender and tag, which has at most
+// capacity bytes. send and receive begin a request. test makes progress, and tells whether the
+// request is done. Until then, Choir does not write to memory that is sent, and does not access
+// memory that is received.
 //
-// If a worker is lost, the others' calls fail with CHOIR_PEER_LOST. After an abort they fail with
+// If a worker is lost, the others' calls fail with CHOIR_PEER_LOST; after an abort, with
 // CHOIR_CANCELLED. The text names the worker.
 //
-// Threads: Choir makes one call at a time, from any of its threads, and holds a lock; for slots
-// marked (any) it holds no lock. A slot may call only choir_fail of Choir.
+// Threads: Choir makes one call at a time, from any of its threads, with a lock held; for slots
+// marked (any), without a lock. A slot may call only choir_fail of Choir.
 #pragma once
 
 #include "../cluster.h"
@@ -21,9 +21,9 @@ CHOIR_C_BEGIN
 // Tags are 0 to CHOIR_TRANSPORT_TAGS - 1.
 #define CHOIR_TRANSPORT_TAGS 16384
 
-// If a slot is NULL: send, receive and test fail with CHOIR_UNSUPPORTED; workers gives 1, and
-// worker gives 0; now reads the system's monotonic clock; pause spins at first, then yields, then
-// sleeps. The others do nothing.
+// NULL slots: send, receive and test fail with CHOIR_UNSUPPORTED; workers gives 1, and worker 0;
+// now reads the system's monotonic clock; pause first spins, then yields, then sleeps. The others
+// do nothing.
 typedef struct choir_transport_table {
 	size_t size;
 	uint32_t version;
@@ -32,7 +32,7 @@ typedef struct choir_transport_table {
 	// .argument of choir_cluster_options.
 	choir_status (*open)(void *self, const void *argument);
 	// Tells the others that this worker leaves. Waits for what the transport must do together with
-	// them, at most for this number of seconds (negative: no limit).
+	// them, at most this number of seconds (negative: no limit).
 	void (*close)(void *self, double seconds);
 	int (*worker)(const void *self); // (any) 0 to workers - 1
 	int (*workers)(const void *self); // (any) at least 1
@@ -43,21 +43,21 @@ typedef struct choir_transport_table {
 			void *self, int to, int tag, const void *data, size_t bytes, uint64_t *request);
 	choir_status (*receive)(
 			void *self, int from, int tag, void *data, size_t capacity, uint64_t *request);
-	// Never blocks. If *done is true, the request is no longer valid and *bytes is the size of the
-	// message. A failure does not change the request.
+	// Never blocks. If *done is true, the request ends, and *bytes is the size of the message. A
+	// failure does not change the request.
 	choir_status (*test)(void *self, uint64_t request, bool *done, size_t *bytes);
-	// Gives up a request whose message will not come. Its memory is no longer used, unless a
-	// receiver is reading it at the moment.
+	// Gives up a request whose message will not come. Then its memory is unused, unless a receiver
+	// is reading it at the moment.
 	void (*drop)(void *self, uint64_t request);
-	// Tells all workers that this worker stops, and why, as far as possible without waiting. Then
-	// the others' tests fail.
+	// Tells all workers that this worker stops, and why, as far as possible without waiting. The
+	// others' tests then fail.
 	void (*abort)(void *self, const char *why);
 	double (*now)(void *self); // (any) seconds on the clock of time limits
 	// (any) Called by a waiting thread that has called test turn times. Returns when a request may
-	// have changed, at the latest when now reaches the time until.
+	// have changed, or when now reaches until.
 	void (*pause)(void *self, int turn, double until);
 	// Messages of up to this number of bytes need no help of the receiver. Choir may send several
-	// such messages in place of a larger one. 0: unknown.
+	// of them in place of a larger one. 0: unknown.
 	size_t eager;
 } choir_transport_table;
 

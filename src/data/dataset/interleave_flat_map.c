@@ -1,5 +1,5 @@
-// interleave and flat_map: up to cycle datasets are read in turn, block by block. An ended one is
-// replaced at its next turn. The order depends only on the datasets, so they may read ahead.
+// Up to cycle datasets are read in turn, block by block. An ended one is replaced at its next
+// turn. The order depends only on the datasets, so they may read ahead.
 #include "data/component.h"
 
 #include "base/alloc.h"

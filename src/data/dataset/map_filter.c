@@ -56,7 +56,7 @@ static choir_status call(map *m, int member, int64_t i)
 	return status == CHOIR_OK ? CHOIR_OK : chi_function_failed(status, "map", m->first + i);
 }
 
-static void map_chunk(void *arg, int member, int64_t i)
+static void map_element(void *arg, int member, int64_t i)
 {
 	map *m = arg;
 	chi_error before; // hidden from fn
@@ -112,7 +112,7 @@ static choir_status map_read(choir_dataset *d, void *const column[], int64_t wan
 		elements = n;
 	m->column = column;
 	m->first = m->done;
-	CHOIR_TRY(chi_team_run(m->team, elements, map_chunk, m));
+	CHOIR_TRY(chi_team_run(m->team, elements, map_element, m));
 	int64_t good = good_ones(m, elements);
 	m->done += good;
 	*got = d->spec.batch && good ? n : good;

@@ -12,7 +12,7 @@
 // MIN_READ.
 enum { CHECK_BYTES = 1 << 20, MIN_READ = CHECK_BYTES / 64 };
 
-// What is held of a compressed file: the larger of MIN_HELD and MAX_TIMES its size.
+// At most the larger of MIN_HELD and MAX_TIMES its size is held of a compressed file.
 enum { MIN_HELD = 16 << 20, MAX_TIMES = 4 };
 
 struct chi_reader {

@@ -1,6 +1,7 @@
 // A digit is one or two strokes through jittered points, slanted, rotated, scaled and shifted,
-// drawn with a random pen. Only + - * / and square roots are used, so images are equal on all
-// machines. Example i depends only on the seed and i. Each ten from 10 k on have each digit once.
+// drawn with a random pen. Only + - * / and square roots are used, so all machines make equal
+// images. Example i depends only on the seed and i. Examples 10 k to 10 k + 9 have each digit
+// once.
 #include "data/source/synthetic_digits.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
-// The program's connection to a server of devices. Its thread sleeps while nothing happens. While
-// commands come it looks every 0.5 ms, so that a call wakes it only where somebody waits, and a
-// frame carries many commands.
+// The program's connection to a server of devices. Its thread sleeps while idle. While commands
+// come it polls every 0.5 ms: only an awaited call wakes it, and a frame carries many commands.
 #include "device/remote/remote_client.h"
 
 #include "base/alloc.h"
@@ -15,7 +14,7 @@
 #include <string.h>
 
 static const double LOOK = 0.0005, ACTIVE = 0.001, LONGEST = 60; // seconds
-static const double STARTS = 2, PAUSE = 0.02; // of a server that is not there yet
+static const double STARTS = 2, PAUSE = 0.02; // of a server that does not listen yet
 enum { LINK_MAX = 1 << 20, URGENT = 1 << 16 }; // bytes
 
 static chi_atomic64 waits;
@@ -57,7 +56,7 @@ static void take_reached(chi_remote_server *r, chi_unpack *u)
 	chi_cond_broadcast(&r->changed);
 }
 
-// Fetches that were not run, because their stream failed, get no bytes.
+// A fetch of a failed stream gets no bytes.
 static void take_data(chi_remote_server *r, chi_unpack *u)
 {
 	chi_remote_stream *s = find_stream(r, chi_unpack_u32(u));
@@ -165,7 +164,7 @@ static void work(void *arg)
 	choir_status status = CHOIR_OK;
 	while (status == CHOIR_OK && take_commands(r, &commands, &active, &until)) {
 		const choir_connection_part part = { commands.data, commands.bytes };
-		if (commands.bytes > 0) // a failure ends the peer, which take_end tells
+		if (commands.bytes > 0) // a failure ends the peer, as take_end reports
 			(void) chi_peer_send(r->peer, CHI_REMOTE_COMMANDS, 0, &part, 1);
 		status = chi_hub_step(r->hub, until);
 	}
@@ -187,7 +186,7 @@ static choir_status dial(chi_remote_server *r)
 	return r->end.status;
 }
 
-// Whoever starts servers and program together need not wait.
+// Servers may start together with the program.
 static choir_status join(chi_remote_server *r)
 {
 	const double until = chi_clock_deadline(STARTS);
@@ -395,7 +394,7 @@ static choir_status ask(chi_remote_stream *s, uint64_t number)
 	return CHOIR_OK;
 }
 
-// Tells a failure once. Commands up to here do not run, later ones do.
+// Reports a failure once. Commands up to here do not run, later ones do.
 static choir_status tell(chi_remote_stream *s)
 {
 	add_header(s->server, s, CHI_COMMAND_CLEAR);
@@ -433,7 +432,7 @@ choir_status chi_remote_wait(chi_remote_stream *s, uint64_t number, double secon
 	CHOIR_TRY(check_process(s->server));
 	chi_mutex_lock(&s->server->lock);
 	const choir_status status = wait_locked(s, number, seconds);
-	// After a failure the host's memory may be freed; only a wait that is late leaves it in use.
+	// After a failure the host's memory may be freed; only a timeout leaves it in use.
 	for (size_t i = 0; status != CHOIR_OK && status != CHOIR_TIMEOUT && i < s->fetch_count; i++)
 		if (s->fetches[s->first_fetch + i].number <= number)
 			s->fetches[s->first_fetch + i].to = NULL;

@@ -1,4 +1,4 @@
-// A server of devices as the program sees it. A call queues commands for a thread; only
+// The program's side of a server of devices. A call queues commands for a thread; only
 // chi_remote_wait waits for the server. Threads: any; the lock guards all fields.
 #pragma once
 
@@ -21,8 +21,8 @@ typedef struct chi_remote_stream {
 	struct chi_remote_stream *next;
 	chi_remote_server *server;
 	uint32_t number;
-	uint64_t queued, reached, asked; // asked: that the server was asked about
-	uint64_t failed, told; // the first that failed (0: none), and the last that a wait has told of
+	uint64_t queued, reached, asked; // asked: of the last SYNC
+	uint64_t failed, told; // the first that failed, or 0; the last that a wait has reported
 	chi_error failure;
 	chi_remote_fetch *fetches;
 	size_t first_fetch, fetch_count, fetch_capacity;
@@ -46,7 +46,7 @@ struct chi_remote_server {
 	chi_remote_server *next;
 	uint32_t number;
 	char address[128];
-	unsigned generation; // of the process that has the thread
+	unsigned generation; // of the thread's process
 	chi_connections *connections;
 	chi_hello hello;
 	chi_hub *hub;
@@ -72,23 +72,23 @@ struct chi_remote_server {
 	bool knows[CHI_REMOTE_SERVERS];
 };
 
-// Waits until the server has joined. It is never freed after this. NULL: CHOIR_NOT_FOUND: nobody
-// listens; the server's reason if it refused.
+// Waits until the server has joined; then it is never freed. NULL: CHOIR_NOT_FOUND: no listener;
+// or the server's reason for a refusal.
 chi_remote_server *chi_remote_server_new(const char *address, uint32_t number);
 
-// Locks the server and begins a command, whose body the caller adds to r->outbox. s may be NULL.
-// bytes: of the body, about. Waits while the server has too much to do. After a failure the server
-// is not locked.
+// Locks the server and begins a command; the caller adds its body to r->outbox. s may be NULL.
+// bytes: about those of the body. Waits while the server has too much work. After a failure the
+// server is not locked.
 choir_status chi_remote_begin(
 		chi_remote_server *r, chi_remote_stream *s, uint32_t command, size_t bytes);
 // Unlocks the server. CHOIR_NO_MEMORY: the command is not sent.
 choir_status chi_remote_end(chi_remote_server *r, chi_remote_stream *s);
-// Takes the command back and unlocks the server.
+// Drops the command and unlocks the server.
 void chi_remote_cancel(chi_remote_server *r);
 void chi_remote_flush(chi_remote_server *r);
 // Memory of CHI_REMOTE_PIECE bytes that belongs to the stream until its command loan->number is
 // done, which the caller sets. NULL: there is none, or the server cannot read it.
 chi_remote_loan *chi_remote_lend(chi_remote_stream *s);
 choir_status chi_remote_wait(chi_remote_stream *s, uint64_t number, double seconds);
-// How often this process has waited for an answer of a server.
+// This process's number of waits for servers.
 uint64_t chi_remote_waits(void);

@@ -1,4 +1,4 @@
-// Each call queues commands for the server. Copies read the host's memory before they return.
+// Calls queue commands for the server. Copies read host memory before they return.
 #include "device/remote/remote_device.h"
 
 #include "base/alloc.h"
@@ -19,13 +19,13 @@ typedef struct {
 	char address[128], device[24];
 } place;
 
-// They only grow. Ranked below the lock of a server.
+// Entries are never removed. Ranked below a server's lock.
 static struct {
 	chi_mutex lock;
 	int count;
 	place place[NAMES];
 	chi_atomic32 servers;
-	chi_atomic64 server[CHI_REMOTE_SERVERS]; // pointers, constant once they are counted
+	chi_atomic64 server[CHI_REMOTE_SERVERS]; // pointers, constant once counted
 } all = { .lock = CHI_MUTEX_STATIC(CHI_RANK_POOL, "remote devices") };
 
 bool chi_remote_is_name(const char *name)
@@ -175,7 +175,7 @@ static choir_status allocate(void *self, size_t bytes, void **memory)
 	chi_pack_u64(&r->outbox, address);
 	chi_pack_u64(&r->outbox, rounded);
 	if (!r->outbox.failed) {
-		r->next_address += rounded + LINE; // a gap, so that no address is in two memories
+		r->next_address += rounded + LINE; // a gap: no address is in two memories
 		device->used += rounded;
 	}
 	CHOIR_TRY(chi_remote_end(r, NULL));
@@ -218,7 +218,7 @@ static choir_status open_stream(void *self, void *stream)
 	return chi_remote_end(r, NULL);
 }
 
-// Commands that are still queued after a minute get no memory of the host.
+// Commands that are still queued after a minute get no host memory.
 static void close_stream(void *stream)
 {
 	chi_remote_stream *s = stream;
@@ -404,7 +404,7 @@ static choir_status wait_stream(void *stream, uint64_t event, double seconds)
 	return chi_remote_wait(stream, event, seconds);
 }
 
-// The index is that of a name, so no index has a device of its own.
+// Indices belong to names, so there are no devices by index.
 static int count_devices(void)
 {
 	return 0;

@@ -1,4 +1,4 @@
-// The kind of devices `remote`: devices of other processes and machines (choir serve).
+// The kind `remote`: devices of other processes and machines (choir serve).
 #pragma once
 
 #include "device/remote/remote_client.h"
@@ -16,9 +16,8 @@ typedef char chi_remote_names[CHI_REMOTE_DEVICES][CHI_REMOTE_NAME];
 
 // Whether name begins with "remote:".
 bool chi_remote_is_name(const char *name);
-// Of "remote:HOST:PORT", which names a server, the names of all its devices; *n is 0 for other
-// names.
+// From a server's name "remote:HOST:PORT", the names of its devices; *n is 0 for other names.
 choir_status chi_remote_expand(const char *name, chi_remote_names names, int *n);
-// Splits "remote:HOST:PORT/cpu:0" or "remote:unix:PATH/cpu:0". Gives the canonical name, and the
-// device's index among all that the process has named. CHOIR_NOT_FOUND: another spelling.
+// name: "remote:HOST:PORT/cpu:0" or "remote:unix:PATH/cpu:0". *index: among all that the process
+// has named. CHOIR_NOT_FOUND: another spelling.
 choir_status chi_remote_find(const char *name, char canonical[CHI_REMOTE_NAME], int *index);

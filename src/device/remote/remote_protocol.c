@@ -1,4 +1,4 @@
-// What a program and a server of devices say about themselves.
+// The hello of a program and of a server of devices.
 #include "base/instruction_set.h"
 #include "choir/library.h"
 #include "device/remote/remote_protocol.h"

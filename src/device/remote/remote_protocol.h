@@ -1,9 +1,9 @@
 // The messages between a program and a server of devices (src/serve), and between two servers.
 //
 // A frame has many commands: four fields of 32 bits (kind, stream, bytes of the body, zero) and a
-// body. Commands of a stream are numbered from 1 and run in order; the others take effect when
-// they arrive. The program chooses the addresses of memory: bit 63, the server's number in bits 48
-// to 62, and a count. So no call waits for an answer, and no processor accepts such an address.
+// body. A stream's commands are numbered from 1 and run in order; others take effect on arrival.
+// The program chooses addresses of memory, so no call waits for an answer: bit 63, the server's
+// number in bits 48 to 62, and a count. No processor accepts such an address.
 #pragma once
 
 #include "net/hub.h"
@@ -14,12 +14,12 @@
 
 enum {
 	CHI_REMOTE_COMMANDS = CHI_NET_OWN,
-	// Server to program: stream u32, number u64 of commands that are done, number u64 of the
-	// first that failed (0: none), status u32, text.
+	// Server to program: stream u32, number u64 of done commands, number u64 of the first that
+	// failed (0: none), status u32, text.
 	CHI_REMOTE_REACHED,
 	// Server to program: stream u32, number u64 of the fetch, then the bytes.
 	CHI_REMOTE_DATA,
-	// Server to program: bytes u64 of commands that are done since the last one.
+	// Server to program: bytes u64 of commands done since the last CREDIT.
 	CHI_REMOTE_CREDIT,
 	// Server to program, the answer to LEND: the server can read the program's memory.
 	CHI_REMOTE_READS,
@@ -27,26 +27,25 @@ enum {
 	CHI_REMOTE_WRITE, // address u64, then the bytes
 	CHI_REMOTE_READ, // address u64, bytes u64
 	CHI_REMOTE_AWAIT, // stream u32, number u64
-	// Between servers of one host, which read each other's memory: which memory holds these bytes,
-	// and a request to read them. Here sender u64 is the address at which the sender has the
-	// incarnation of the program's connection to the server that answers. It proves that a reader
-	// reads the right process.
+	// Between servers of one host, which read each other's memory: where bytes are, and a request
+	// to read them. sender u64 is an address of the sender, at which it has the incarnation of the
+	// program's connection to the server that answers, which proves the right process.
 	CHI_REMOTE_LOCATE, // address u64, bytes u64; ANSWER: memory u64, sender u64
 	CHI_REMOTE_TAKE, // address u64, bytes u64, memory u64, sender u64
-	// Server to server: token u64, status u32, text, then the bytes that were read.
+	// Server to server: token u64, status u32, text, then read bytes.
 	CHI_REMOTE_ANSWER
 };
 
 enum {
-	// These take effect when they arrive.
+	// Effective on arrival.
 	CHI_COMMAND_OPEN = 1, // device u32
 	CHI_COMMAND_CLOSE, // nothing; the stream is empty
 	CHI_COMMAND_ALLOCATE, // device u32, address u64, bytes u64
-	CHI_COMMAND_RELEASE, // address u64; after all commands that came before
-	CHI_COMMAND_SYNC, // number u64 of the command that REACHED should tell
+	CHI_COMMAND_RELEASE, // address u64; after all earlier commands
+	CHI_COMMAND_SYNC, // number u64 of the command for REACHED
 	CHI_COMMAND_PEER, // server u32, incarnation u64, address text
 	CHI_COMMAND_LEND, // address u64 of the program's copy of its incarnation
-	// These are queued on their stream.
+	// Queued on their stream.
 	CHI_COMMAND_SEND, // address u64, then the bytes
 	CHI_COMMAND_FETCH, // address u64, bytes u64
 	CHI_COMMAND_MOVE, // to u64, from u64, bytes u64
@@ -61,9 +60,9 @@ enum {
 enum {
 	CHI_COMMAND_HEADER = 16,
 	CHI_REMOTE_PIECE = 1 << 20, // bytes of a SEND, FETCH, WRITE or READ
-	CHI_REMOTE_FRAME = 4 << 20, // bytes of commands that the program joins
+	CHI_REMOTE_FRAME = 4 << 20, // bytes of joined commands
 	CHI_REMOTE_MAX = 16 << 20, // bytes of a frame
-	CHI_REMOTE_WINDOW = 64 << 20, // bytes of commands that are not done
+	CHI_REMOTE_WINDOW = 64 << 20, // bytes of commands in flight
 	CHI_REMOTE_CREDIT_STEP = 4 << 20,
 	CHI_REMOTE_DEVICES = 16,
 	CHI_REMOTE_SERVERS = 256
@@ -79,6 +78,6 @@ static inline uint32_t chi_remote_server_of(uint64_t address)
 	return (uint32_t) (address >> 48 & 0x7fff);
 }
 
-// Adds what both ends must have in common for equal bits: version, compiler, instruction set,
-// kernels. index: of the server in the program; CHOIR_NONE: said by a server.
+// With facts that decide the bits: version, compiler, instruction set, kernels. index: the
+// server's in the program; CHOIR_NONE: a server's hello.
 choir_status chi_remote_hello(chi_hello *h, const char *role, int index, uint64_t job);

@@ -12,7 +12,7 @@
 #define WIDENED(x) ((bits) _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *) (x))))
 #define HAS_ROUNDING
 
-// Six instructions where compilers need sixteen: f32's upper halves are picked from 32 of 16 bits.
+// Six instructions where compilers need sixteen: picks f32's upper halves.
 static inline __attribute__((always_inline)) __m256i rounded_to_bf16(__m512 v)
 {
 	const __m512i b = _mm512_castps_si512(v);

@@ -8,11 +8,11 @@
 const choir_kernel_table *chi_kernel_find(
 		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype);
 
-// NULL: of any name.
+// name NULL: any name.
 const choir_kernel_table *chi_kernel_find_named(choir_device *d, const choir_kernel_call *call,
 		const char *operation, const char *name, choir_dtype dtype);
 
-// With the registry's lock. The second adds a table for each of dtypes (bits 1 << CHOIR_F32 ..).
+// With the registry's lock. dtypes: bits 1 << CHOIR_F32 ..
 choir_status chi_kernel_add_builtin(const choir_kernel_table *table);
 choir_status chi_kernel_add_dtypes(choir_kernel_table table, uint32_t dtypes);
 choir_status chi_kernel_register(chi_kernel_lists *lists, const char *name);
@@ -31,13 +31,10 @@ bool chi_kernel_is_update(const char *operation);
 enum { CHI_KERNEL_LIBRARY = 64 };
 const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY]);
 
-// Finds the kernel, and gives it scratch memory: frame's or, if frame is NULL, memory of its own,
-// for which it then waits.
+// Finds and runs the kernel. Scratch memory is frame's; frame NULL: freed after a wait.
 choir_status chi_kernel_launch(
 		choir_frame *frame, chi_stream *stream, const char *operation, choir_kernel_call *call);
-// On buffers, for optimizers and reductions.
-// Runs n > 0 calls of one dtype that write nothing that another one uses. Sets all but their
-// tensors and attributes.
+// n > 0 independent calls of one dtype. Sets all but their tensors and attributes.
 choir_status chi_kernel_run_all(
 		chi_stream *stream, const char *operation, size_t n, choir_kernel_call call[]);
 choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,

@@ -1,7 +1,6 @@
 // By kind of device, a hash table of lists by (operation, dtype). The highest score wins, the
-// first among equals. A kind's first lookup adds the kernels that Choir has for it and closes its
-// table, which is constant from then on and needs no lock. So a library of kernels for another
-// kind may come at any time.
+// first among equals. A kind's first lookup adds Choir's kernels and closes the table, which is
+// then constant and needs no lock. Libraries of kernels for other kinds may come later.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/instruction_set.h"

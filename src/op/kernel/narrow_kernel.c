@@ -1,6 +1,6 @@
-// Tensors of 16 bits are widened in scratch memory, where the f32 kernel runs; the result is
-// rounded once, as IEEE 754 does. Elementwise operations and operations on rows run in blocks that
-// stay in the first caches.
+// Tensors of 16 bits are widened in scratch memory for the f32 kernel; the result is rounded once,
+// as IEEE 754 does. Elementwise operations and operations on rows run in blocks that stay in the
+// first caches.
 #include "op/kernel/narrow_kernel.h"
 
 #include "op/kernel/kernel.h"

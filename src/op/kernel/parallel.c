@@ -1,5 +1,5 @@
-// Which operations run in chunks, along which axis. A single thread loses nothing (measured:
-// products in chunks of 256 rows are as fast as whole ones; of 64 rows, a tenth slower).
+// The operations that run in chunks, and the axis of each. A single thread loses nothing
+// (measured: products in chunks of 256 rows are as fast as whole ones, of 64 rows a tenth slower).
 #include "op/kernel/parallel.h"
 
 #include "base/atomic.h"

@@ -1,4 +1,4 @@
-// Of three tensors, or of one that packs queries, keys and values.
+// Attention of three tensors, or of one that packs queries, keys and values.
 #include "base/options.h"
 #include "op/nn/nn.h"
 

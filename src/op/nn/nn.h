@@ -4,7 +4,7 @@
 #include "choir/nn.h"
 #include "op/op.h"
 
-// What kernels of products fuse, or CHOIR_LINEAR.
+// activation if kernels of products fuse it, else CHOIR_LINEAR.
 choir_activation chi_activation_fused(choir_activation activation);
 choir_status chi_activation_check(choir_activation activation);
 choir_tensor *chi_activation_apply(choir_activation activation, choir_tensor *x);
@@ -23,12 +23,13 @@ choir_tensor *chi_conv2d(
 		choir_tensor *x, choir_tensor *filter, choir_tensor *bias, const choir_conv_options *o);
 choir_tensor *chi_conv1d(
 		choir_tensor *x, choir_tensor *filter, choir_tensor *bias, const choir_conv_options *o);
-// A sequence's as an image's. False: too much padding.
+// A sequence's options as an image's. False: too much padding.
 bool chi_convolution_columns(const choir_conv_options *o, choir_conv_options *columns);
-// Of one axis: the zeros at both ends, and the number of windows. False: the filter does not fit.
+// Along one axis: the zeros at both ends, and the number of windows. False: the filter does not
+// fit.
 bool chi_convolution_axis(const choir_conv_options *o, int axis, int64_t in, int64_t filter,
 		int pad[2], int64_t *out);
-// Of the slices of a volume: axes 1 and 2 become 0 and 1. The activation is left out.
+// For the slices of a volume: axes 1 and 2 become 0 and 1. Without the activation.
 choir_conv_options chi_convolution_of_images(const choir_conv_options *o);
 // Gives the gradient by the input [result].
 choir_tensor *chi_conv2d_gradient_input(choir_tensor *filter, choir_tensor *dy,

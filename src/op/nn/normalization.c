@@ -264,7 +264,7 @@ static choir_tensor *moments_of(const batch_norm *b, choir_tensor *x)
 			x->frame, "channel_moments", 1, &sums, NULL, CHOIR_F64, &CHOIR_SHAPE(2 * n + 1));
 }
 
-// Both or neither.
+// Sets both outputs or neither.
 static bool give_moments(
 		const choir_batch_norm_options *o, choir_tensor *moments, int64_t n, choir_dtype dtype)
 {

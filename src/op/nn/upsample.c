@@ -1,4 +1,4 @@
-// By a whole factor, axis by axis.
+// Upsampling by a whole factor, axis by axis.
 #include "base/size.h"
 #include "op/nn/nn.h"
 

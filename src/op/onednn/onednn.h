@@ -1,4 +1,4 @@
-// oneDNN.
+// oneDNN's instruction set and version.
 #pragma once
 
 #include "op/kernel/kernel_list.h"

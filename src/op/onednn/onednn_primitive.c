@@ -1,5 +1,5 @@
-// The only file that includes oneDNN's headers, version 2 or 3. Primitives use the caller's
-// scratchpad, since threads would share the library's, and one thread.
+// The only file that includes oneDNN's headers, version 2 or 3. Primitives use one thread, and the
+// caller's scratchpad, since threads would share the library's.
 #include "op/onednn/onednn_primitive.h"
 
 #include "base/alloc.h"
@@ -52,7 +52,7 @@ typedef struct {
 	dnnl_primitive_desc_t description;
 } plan;
 
-// Never freed: oneDNN's code cache refers to it.
+// Never freed: oneDNN's code cache needs it.
 static dnnl_engine_t engine;
 static chi_atomic32 have_engine;
 static chi_mutex engine_lock = CHI_MUTEX_STATIC(CHI_RANK_OP, "onednn engine");
@@ -490,7 +490,7 @@ void chi_dnn_free(chi_dnn *d)
 	chi_free(d);
 }
 
-// Before the scratchpad.
+// The reordered weights come before the scratchpad.
 static size_t weights_scratch(const chi_dnn *d)
 {
 	return (d->weights_bytes + 63) & ~(size_t) 63;

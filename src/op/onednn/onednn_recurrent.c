@@ -1,6 +1,6 @@
-// LSTM and GRU in bf16 (extend/kernel_table.h). The products of states and weights, and those of
-// their gradients, have operands of bf16 and sums of f32. Gates, cells and states stay f32 from
-// one time step to the next. Rows of the result are rounded once, and products use these states.
+// LSTM and GRU in bf16 (extend/kernel_table.h). Products of states and weights, and of their
+// gradients, have operands of bf16 and sums of f32. Gates, cells and states stay f32 between time
+// steps. The result's rows are rounded once, and products use these states.
 #include "op/onednn/onednn_recurrent.h"
 
 #ifdef CHI_HAS_ONEDNN

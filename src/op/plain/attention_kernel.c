@@ -264,7 +264,7 @@ static choir_status backward(const head *h, const gradients *g)
 	return CHOIR_OK;
 }
 
-// out is packed as the input, or dq, dk and dv in turn.
+// out is packed as the input, or has dq, dk and dv in turn.
 choir_status chi_attention_gradient(const choir_kernel_call *call)
 {
 	const choir_attention_attributes *a = call->attributes;

@@ -74,12 +74,12 @@ static void clip(const convolution *v, int64_t column, int64_t *first, int64_t *
 		*last = *first = 0;
 }
 
-static bool in_one_chunk(const convolution *v)
+static bool is_contiguous(const convolution *v)
 {
 	return v->dilation == 1 && v->groups == 1;
 }
 
-static void take_chunk(const convolution *v, char *to, const char *x, int64_t row, int64_t column)
+static void take_row(const convolution *v, char *to, const char *x, int64_t row, int64_t column)
 {
 	const size_t channels = (size_t) v->c * v->size;
 	int64_t first = 0, last = 0;
@@ -93,7 +93,7 @@ static void take_chunk(const convolution *v, char *to, const char *x, int64_t ro
 	memset(to + (size_t) last * channels, 0, (size_t) (v->kw - last) * channels);
 }
 
-// For one group, or with dilation.
+// For several groups, or with dilation.
 static void take_pixels(
 		const convolution *v, char *to, const char *x, int64_t row, int64_t column, int64_t group)
 {
@@ -116,8 +116,8 @@ static void take_patches(
 		for (int64_t i = 0; i < v->kh; i++, to += bytes) {
 			int64_t column;
 			const int64_t row = patch_row(v, pixel + p, i, &column);
-			if (in_one_chunk(v))
-				take_chunk(v, to, x, row, column);
+			if (is_contiguous(v))
+				take_row(v, to, x, row, column);
 			else
 				take_pixels(v, to, x, row, column, group);
 		}
@@ -129,7 +129,7 @@ static void give_row(const convolution *v, char *dx, const char *from, int64_t r
 	const chi_number_loops *loops = chi_loops_best()->number[v->dtype];
 	const size_t channels = (size_t) v->group_c * v->size;
 	int64_t first, last;
-	if (in_one_chunk(v)) {
+	if (is_contiguous(v)) {
 		clip(v, column, &first, &last);
 		if (last > first) {
 			char *to = dx + (size_t) (row + (column + first) * v->c) * v->size;

@@ -1,4 +1,4 @@
-// A loop per run.
+// Elementwise kernels: one loop for each run of a broadcast.
 #include "op/plain/broadcast_iterator.h"
 #include "op/plain/cast_kernel.h"
 #include "op/vector.h"
@@ -227,12 +227,12 @@ static choir_status run_broadcast(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Only for sums of gradients. A repeating operand is expanded in chunks.
+// Only for sums of gradients. A repeating operand is expanded in blocks.
 static choir_status run_add_half(const choir_kernel_call *call)
 {
-	enum { CHUNK = 256 };
+	enum { BLOCK = 256 };
 	const choir_buffer *in = call->in;
-	uint16_t same[2][CHUNK];
+	uint16_t same[2][BLOCK];
 	chi_broadcast_iterator it;
 	chi_broadcast_iterator_init(&it, &call->out->shape, 2, in);
 	const int64_t run = chi_broadcast_iterator_run(&it);
@@ -241,12 +241,12 @@ static choir_status run_add_half(const choir_kernel_call *call)
 	for (int64_t at = 0; !it.done; at += run, chi_broadcast_iterator_next(&it)) {
 		for (int k = 0; k < 2; k++)
 			if (repeats[k])
-				repeat(same[k], chi_element(&in[k], it.at[k]), sizeof **same, CHUNK);
-		for (int64_t i = 0; i < run; i += CHUNK)
+				repeat(same[k], chi_element(&in[k], it.at[k]), sizeof **same, BLOCK);
+		for (int64_t i = 0; i < run; i += BLOCK)
 			chi_vector_add(in[0].dtype, chi_element(call->out, at + i),
 					repeats[0] ? same[0] : chi_element(&in[0], it.at[0] + i),
 					repeats[1] ? same[1] : chi_element(&in[1], it.at[1] + i),
-					run - i < CHUNK ? run - i : CHUNK);
+					run - i < BLOCK ? run - i : BLOCK);
 	}
 	return CHOIR_OK;
 }

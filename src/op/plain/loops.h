@@ -1,6 +1,5 @@
-// Inner loops on packed memory, compiled for each instruction set. All give the same bits:
-// contraction to fused multiply-adds is off, and each sum has a fixed number and order of partial
-// sums.
+// Inner loops on packed memory, compiled for each instruction set. All give the same bits: no
+// fused multiply-adds, and each sum has a fixed number and order of partial sums.
 #pragma once
 
 #include "choir/extend/kernel_table.h"
@@ -162,7 +161,7 @@ typedef struct {
 	void (*softmax_gradient)(void *dx, const void *y, const void *dy, int64_t n);
 
 	void (*sgd)(void *w, const void *g, const choir_update_attributes *a, int64_t n);
-	// As chi_update1 and chi_update2.
+	// Indexed by chi_update1 and chi_update2.
 	void (*update1[CHI_UPDATES1])(
 			void *w, void *slot, const void *g, const choir_update_attributes *a, int64_t n);
 	void (*update2[CHI_UPDATES2])(void *w, void *slot, void *second, const void *g,

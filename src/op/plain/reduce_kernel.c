@@ -85,8 +85,7 @@ static void store(choir_buffer *out, int64_t at, const chi_total *total, int64_t
 	}
 }
 
-// f16 and bf16 are widened in blocks as long as f32's chunks in arithmetic_loops.inc: the same
-// bits.
+// f16 and bf16 are widened in blocks of SUM_BLOCK_f32 (arithmetic_loops.inc): the same bits.
 static void collect_half_run(
 		const reduction *r, const choir_buffer *x, int64_t at, chi_total *total)
 {

@@ -1,4 +1,4 @@
-// By rows. Sums in f64 keep the digits of many classes.
+// Softmax and its losses, row by row. Sums in f64 keep the digits of many classes.
 #include "op/plain/cast_kernel.h"
 
 #include <math.h>

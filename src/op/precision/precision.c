@@ -230,8 +230,6 @@ bool chi_precision_takes_wide(const choir_tensor *t)
 			t->node->in[0]->dtype == CHOIR_F32;
 }
 
-// ---- The measured layers.
-
 enum { MEASURED_ROWS = 512, MEASURED_WIDTH = 256, TIMES = 5 };
 
 static choir_tensor *block(choir_tensor *x, choir_tensor *up, choir_tensor *down)

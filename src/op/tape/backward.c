@@ -1,7 +1,7 @@
-// Three traversals find the operations from which y was computed, those that depend on a source,
-// and each gradient's number of contributions. The fourth, from the newest operation on, computes
-// gradients and recomputes segments. A source's gradient is delivered with its last contribution.
-// Only the program decides the order of sums.
+// Three traversals find the operations that produced y, those that depend on a source, and each
+// gradient's number of contributions. The fourth, from the newest operation on, computes gradients
+// and recomputes segments. A source's gradient is delivered with its last contribution. Only the
+// program decides the order of sums.
 #include "op/precision/precision.h"
 #include "op/tape/tape.h"
 #include "trace/trace.h"
@@ -200,7 +200,7 @@ static choir_status hand_over(pass *p, account *a)
 	return status;
 }
 
-// y may be one.
+// y may be a source.
 static choir_status hand_over_first(pass *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
@@ -228,7 +228,7 @@ static choir_tensor *in_dtype_of(const account *a, choir_tensor *gradient)
 	return choir_cast(choir_to_dense(gradient), dtype);
 }
 
-// For input k.
+// To input k's account.
 static choir_status add(
 		pass *p, const chi_node *node, size_t k, choir_tensor *gradient, size_t mark)
 {
@@ -337,8 +337,7 @@ static choir_status go_through(pass *p, const nodes *list)
 	return CHOIR_OK;
 }
 
-// Lets step() drop results that y does not depend on, but no earlier: a nested segment may use
-// them again.
+// Lets step() drop results that y does not depend on. A nested segment may use them until here.
 static void let_all_die(const nodes *list)
 {
 	for (size_t i = 0; i < list->count; i++)
@@ -432,17 +431,48 @@ choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
 	return run(&p, tape);
 }
 
-choir_status chi_tape_backward_recorded(choir_tape *tape, choir_tensor *y, size_t n,
-		choir_tensor *const sources[], chi_ready_fn *ready, void *user)
+static choir_status keep_alias(void *user, size_t index, choir_tensor *gradient)
 {
+	choir_tensor **gradients = user;
+	gradients[index] = chi_tensor_alias(gradient->frame, gradient);
+	return gradients[index] ? CHOIR_OK : chi_frame_status(gradient->frame);
+}
+
+static choir_status keep(void *user, size_t index, choir_tensor *gradient)
+{
+	choir_tensor **gradients = user;
+	gradients[index] = gradient;
+	return CHOIR_OK;
+}
+
+static choir_status find_gradients(choir_tape *tape, choir_tensor *y, size_t n,
+		choir_tensor *const sources[], choir_tensor *gradients[], bool recorded)
+{
+	for (size_t i = 0; i < n; i++)
+		gradients[i] = NULL;
 	if (!tape)
 		return chi_frame_status(y ? y->frame : NULL);
 	pass p = { .frame = tape->frame,
 		.y = y,
 		.n = n,
 		.sources = sources,
-		.ready = ready,
-		.user = user,
-		.recorded = true };
-	return run(&p, tape);
+		.ready = recorded ? keep : keep_alias,
+		.user = gradients,
+		.recorded = recorded };
+	const choir_status status = run(&p, tape);
+	for (size_t i = 0; i < n && status != CHOIR_OK; i++)
+		gradients[i] = NULL;
+	return status;
+}
+
+choir_status choir_tape_gradient(choir_tape *tape, choir_tensor *y, size_t n,
+		choir_tensor *const sources[], choir_tensor *gradients[])
+{
+	return find_gradients(tape, y, n, sources, gradients, false);
+}
+
+choir_status choir_tape_gradient_recorded(choir_tape *tape, choir_tensor *y, size_t n,
+		choir_tensor *const sources[], choir_tensor *gradients[])
+{
+	return find_gradients(tape, y, n, sources, gradients, true);
 }

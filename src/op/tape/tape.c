@@ -73,7 +73,7 @@ bool chi_backward_is_recorded(const choir_frame *f)
 	return f->tape && !f->tape->used;
 }
 
-// Only through floats.
+// Gradients flow only through floats.
 static bool can_flow(const chi_op *op, size_t n, choir_tensor *const in[], const choir_tensor *out)
 {
 	bool flows = false;
@@ -122,41 +122,4 @@ choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[]
 choir_tensor *choir_stop_gradient(choir_tensor *x)
 {
 	return x ? chi_tensor_alias(x->frame, x) : chi_frame_null_argument(NULL, "stop_gradient");
-}
-
-static choir_status keep_gradient(void *user, size_t index, choir_tensor *gradient)
-{
-	choir_tensor **gradients = user;
-	gradients[index] = chi_tensor_alias(gradient->frame, gradient);
-	return gradients[index] ? CHOIR_OK : chi_frame_status(gradient->frame);
-}
-
-choir_status choir_tape_gradient(choir_tape *tape, choir_tensor *y, size_t n,
-		choir_tensor *const sources[], choir_tensor *gradients[])
-{
-	for (size_t i = 0; i < n; i++)
-		gradients[i] = NULL;
-	const choir_status status = chi_tape_backward(tape, y, n, sources, keep_gradient, gradients);
-	for (size_t i = 0; i < n && status != CHOIR_OK; i++)
-		gradients[i] = NULL;
-	return status;
-}
-
-static choir_status keep_recorded(void *user, size_t index, choir_tensor *gradient)
-{
-	choir_tensor **gradients = user;
-	gradients[index] = gradient;
-	return CHOIR_OK;
-}
-
-choir_status choir_tape_gradient_recorded(choir_tape *tape, choir_tensor *y, size_t n,
-		choir_tensor *const sources[], choir_tensor *gradients[])
-{
-	for (size_t i = 0; i < n; i++)
-		gradients[i] = NULL;
-	const choir_status status =
-			chi_tape_backward_recorded(tape, y, n, sources, keep_recorded, gradients);
-	for (size_t i = 0; i < n && status != CHOIR_OK; i++)
-		gradients[i] = NULL;
-	return status;
 }

@@ -143,7 +143,7 @@ static int64_t *cut(const reduction_pack *t, const chi_communication *communicat
 	return ends;
 }
 
-// The hash of shapes tells workers with different values.
+// The hash of shapes reveals workers with different values.
 static void name_pack(const reduction_pack *t, char name[64])
 {
 	uint64_t hash = t->n;

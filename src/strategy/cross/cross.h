@@ -1,4 +1,4 @@
-// Cross-replica context, of a merge call or of the program.
+// A merge call's or the program's cross-replica context.
 #pragma once
 
 #include "strategy/run/run.h"
@@ -34,8 +34,8 @@ void chi_cross_clear(choir_cross *x);
 choir_status chi_cross_publish(chi_cross *x);
 void chi_cross_end_call(chi_cross *x);
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);
-// For one call of a function, on any thread. The caller releases it with the call's status, which
-// is returned. After success, x keeps the frame, whose stream must have been waited for.
+// For one call of a function, on any thread. The release returns status. After success, x keeps
+// the frame, whose stream must have been waited for.
 choir_frame *chi_cross_acquire_frame(chi_cross *x, choir_device *d);
 choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status status);
 
@@ -45,8 +45,8 @@ choir_status chi_cross_check_variable(
 		const choir_strategy *s, choir_frame *f, const choir_variable *v, const char *what);
 
 choir_value *chi_cross_destination(choir_cross *x, int count, choir_device *const devices[]);
-// What reductions and broadcasts share: a mirrored value at a destination without components; an
-// earlier component in the memory of device i, or NULL; copies of t, in frames of x; a check that
+// For reductions and broadcasts: a mirrored value at a destination, without components; an earlier
+// component in the memory of device i, or NULL; copies of t, in frames of x; a check that
 // variables are the strategy's.
 choir_value *chi_cross_value_at(choir_cross *x, const choir_value *to);
 choir_tensor *chi_cross_same_memory(const choir_value *result, int i);

@@ -9,8 +9,8 @@ choir_status chi_check_sum(
 // The error names the first bad tensor. numbers: plain numbers fit any dtype.
 choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
 		choir_tensor *const tensors[], bool numbers);
-// The n tensors are of this process; the process group has the others. MEAN divides by the sum of
-// counts, or the number of tensors if none has one.
+// tensors: this process's; the process group has the others. MEAN divides by the sum of counts, or
+// the number of tensors if none has one.
 choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
 		choir_reduce_op op, int n, choir_tensor *const tensors[]);
 choir_tensor *chi_for_mean(choir_tensor *t);

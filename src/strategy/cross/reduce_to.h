@@ -27,7 +27,7 @@ choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,
 		const chi_communication *communication, const chi_sum *sum);
 choir_status chi_sum_replicas(choir_strategy *s, choir_frame *f,
 		const chi_communication *communication, const chi_sum *sum, choir_tensor *const tensors[]);
-// *sums is in f; chi_sum_clear releases what they hold, even after a failure.
+// *sums is in f. Call chi_sum_clear even after a failure.
 choir_status chi_sum_add_up(
 		choir_strategy *s, choir_frame *f, choir_tensor *const tensors[], chi_partial_sums **sums);
 void chi_sum_clear(const choir_strategy *s, chi_partial_sums *sums);

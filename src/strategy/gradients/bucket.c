@@ -1,4 +1,4 @@
-// A collective of devices with separate memory costs events between their streams, and some
+// Between devices with separate memory a collective costs events between streams, and some
 // algorithms wait. So a device concatenates all its partial sums for one collective.
 #include "strategy/gradients/bucket.h"
 

@@ -1,5 +1,4 @@
-// The update is a sync point that a replica leaves at once. In cross-replica context one call adds
-// and applies.
+// An update is a sync point without a wait. In cross-replica context one call adds and applies.
 #include "strategy/gradients/gradients.h"
 
 #include "base/alloc.h"
@@ -180,7 +179,7 @@ static void invalidate_reads(chi_replica *r, const chi_pending_update *u)
 }
 
 // The update follows r's queued kernels. If each replica has its own device, the update's stream
-// will wait (it may be in use for the previous update); otherwise the host waits.
+// will wait (the previous update may use it); otherwise the host waits.
 static choir_status gradients_precede(const chi_replica *r, chi_device_gradients *list)
 {
 	const choir_strategy *s = r->run->strategy;
@@ -256,7 +255,7 @@ static choir_tensor *steady(choir_cross *x, choir_tensor *t)
 	return NULL;
 }
 
-// Rows are used as they are, so they count as those of the first replica.
+// Counted as the first replica's.
 static choir_status add_slices(chi_gradients *a, chi_pending_update *u, choir_cross *x,
 		choir_variable *v, choir_tensor *t)
 {

@@ -1,6 +1,5 @@
-// The global norm of gradients, and what follows from it: clipping, or no update. The host and a
-// device add the same squares of the same chunks in the same order, so both come to the same
-// factor.
+// The global norm of gradients, which clips or prevents an update. Host and devices add the
+// squares of the same chunks in the same order, so they get the same factor.
 #include "strategy/gradients/global_norm_gate.h"
 
 #include "base/status.h"

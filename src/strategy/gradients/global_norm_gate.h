@@ -1,6 +1,6 @@
 // An optimizer's decision by the sums of squares of all summed gradients. In host memory, and
 // where devices have only some sums, the host decides before the first write. Else each device
-// decides (the kernel "update_gate"), and the host reads the verdict.
+// decides (kernel "update_gate"), and the host reads its verdict.
 #pragma once
 
 #include "strategy/gradients/pending_update.h"
@@ -12,7 +12,7 @@ choir_status chi_update_gate_fetch_squares(chi_pending_update *u, int d);
 choir_status chi_update_gate_decide(const chi_pending_update *u, double *factor, bool *skip);
 // Updates queued behind it take u->device[d].gate.verdict.
 choir_status chi_update_gate_queue(chi_pending_update *u, int d);
-// After a wait for its stream, with status. *applied: false if the gate skipped the update. After
-// a failure nothing was written.
+// status: of the wait for its stream. *applied false: skipped. After a failure nothing was
+// written.
 choir_status chi_update_gate_read(
 		chi_pending_update *u, int d, choir_status status, bool *applied);

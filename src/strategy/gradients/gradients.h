@@ -1,6 +1,6 @@
 // Gradients that optimizers apply inside replicas. A replica adds them to its device's partial
-// sums and never waits (docs/decisions/0008). The update runs on all devices' threads at the end
-// of the run, or earlier on one thread for a read or a merge call.
+// sums without a wait (docs/decisions/0008). The update runs on all devices' threads at the run's
+// end, or earlier on one thread for a read or a merge call.
 #pragma once
 
 #include "choir/extend/kernel_table.h"
@@ -14,7 +14,7 @@ typedef struct {
 	const double *gate; // of "update_gate" on the device, or NULL
 } chi_gradient_chunk;
 
-// A chunk of a copy of one of the update's variables. index: the variable's in begin.
+// A chunk of a variable's copy. index: the variable's in begin.
 typedef struct {
 	size_t index;
 	choir_variable *variable;
@@ -39,18 +39,18 @@ typedef struct {
 	// Elements of v with a zero gradient never change. NULL: they may.
 	bool (*skips_zeros)(const void *user, const choir_variable *v);
 	bool (*gated)(const void *user);
-	// A pure function that every device calls. squares: of all summed gradients; bad: the first
+	// A pure function, called by every device. squares: of all summed gradients; bad: the first
 	// variable with a gradient that is not finite. Sets a factor for all gradients, or *skip.
 	choir_status (*gate)(const void *user, double squares, const choir_variable *bad,
 			double *factor, bool *skip);
 	// chunk gets a whole copy in one call; gated then returns true.
 	bool whole;
-	// For a kernel that decides as gate does. May be NULL.
+	// For "update_gate", which must decide as gate. May be NULL.
 	choir_update_gate_attributes (*gate_attributes)(const void *user);
 	// Called concurrently. index: v's in begin. gradient is on the copy's device.
 	choir_status (*chunk)(void *user, const void *state, size_t index, choir_variable *v, int copy,
 			const chi_gradient_chunk *chunk, chi_stream *stream);
-	// Does the same for several copies, on their device's stream. May be NULL.
+	// The same for several copies, on their device's stream. May be NULL.
 	choir_status (*chunks)(void *user, const void *state, size_t n, const chi_gradient_write w[],
 			chi_stream *stream);
 	// v's only copy, in host memory. May be NULL.
@@ -65,7 +65,7 @@ chi_gradients *chi_gradients_new(choir_strategy *s, const chi_gradients_table *t
 void chi_gradients_free(chi_gradients *a);
 
 bool chi_gradients_take_sparse(chi_gradients *a, const choir_variable *v);
-// apply: r has added all of this update. gradient is sparse only if chi_gradients_take_sparse(v).
+// apply: the update is complete. gradient is sparse only if chi_gradients_take_sparse(v).
 choir_status chi_gradients_add(
 		chi_gradients *a, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 choir_status chi_gradients_apply(chi_gradients *a, choir_replica *r);

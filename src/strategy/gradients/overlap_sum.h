@@ -1,8 +1,8 @@
-// When all replicas have added a gradient, each device sums its share of the chunks, in the
-// caches, at its next gradient; idle devices sum more, and the update the rest.
+// When all replicas have added a gradient, each device sums its share of the chunks, in cache, at
+// its next gradient. Idle devices sum more, and the update the rest.
 //
-// From an optimizer's second update on, variables are expected in the previous order. With several
-// workers an exchange thread makes the sums (overlap_workers.h).
+// An optimizer's updates expect the previous one's order. With several workers an exchange thread
+// makes the sums (overlap_workers.h).
 #pragma once
 
 #include "base/gate.h"
@@ -57,7 +57,7 @@ const choir_partial_sum *chi_overlap_parts(
 int chi_overlap_with_workers(const struct chi_pending_update *u);
 bool chi_overlap_needs_dense(const struct chi_pending_update *u, const choir_variable *v);
 void chi_overlap_release_parts(const struct chi_pending_update *u, const chi_overlap_sum *s);
-// Keeps the order for the next update, on one thread before the first write.
+// Keeps the order for the next update. On one thread, before the first write.
 choir_status chi_overlap_prepare(struct chi_pending_update *u);
 void chi_overlap_discard(struct chi_pending_update *u);
 void chi_overlap_free(struct chi_pending_update *u);

@@ -69,7 +69,7 @@ typedef struct {
 	uint64_t event;
 } chi_device_gradients;
 
-// On the first device that shares the copy's memory, or else on device 0.
+// On the first device that shares the copy's memory, else device 0.
 typedef struct {
 	chi_buffer *sum;
 	chi_buffer *wire; // the sum in the dtype of the wire, or NULL
@@ -90,7 +90,7 @@ typedef struct {
 	uint32_t first_chunk;
 	unsigned char kinds; // CHI_GRADIENT_*
 	bool is_sparse;
-	bool touches_all_rows; // sparse, but elements without a gradient change too
+	bool touches_all_rows; // sparse, but all elements change
 	chi_merged_rows rows;
 } chi_pending_variable;
 
@@ -124,7 +124,7 @@ typedef struct chi_pending_update {
 	choir_status status;
 	chi_error error;
 	chi_atomic32 all_applied;
-	int32_t last; // the track of the last replica, once all have applied; for traces
+	int32_t last; // the last replica's track, once all have applied
 	chi_atomic32 done;
 	chi_atomic32 written;
 	chi_atomic32 next_chunk, devices_done, devices_arrived;
@@ -144,7 +144,7 @@ struct chi_gradients {
 	chi_pending_update *updates;
 };
 
-// Only in runs, with at most one device per core.
+// In runs with at most one device per core.
 static inline bool chi_pending_update_spins(const chi_pending_update *u)
 {
 	return u->run != NULL && u->run->spin;

@@ -127,7 +127,7 @@ static void do_pending(chi_run *run, int d, int updates)
 		const part mine = claim(run, u, d);
 		if (mine != NOTHING_TO_DO && execute(run, u, d, mine) != CHOIR_OK)
 			return;
-		// The next update may be the same optimizer's or write the same variables.
+		// The next update may have the same optimizer or variables.
 		if ((mine == NOTHING_TO_DO || i + 1 < updates) && !chi_gradients_wait(u, &u->done))
 			return;
 	}

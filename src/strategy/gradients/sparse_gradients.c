@@ -1,8 +1,8 @@
-// An optimizer that skips elements with a zero gradient is called only for the merged rows, any
-// other for all chunks, with zeros outside of the rows.
+// An optimizer that skips zero gradients is called only for the merged rows, any other for all
+// chunks, with zeros outside the rows.
 //
-// Gradients stay sparse only if those of all replicas are and the rows are few. Every worker gets
-// all rows and adds them itself.
+// Gradients stay sparse if those of all replicas are and the rows are few. Every worker gets all
+// rows and adds them itself.
 #include "strategy/remote_variables.h"
 #include "strategy/gradients/sparse_gradients.h"
 
@@ -268,8 +268,7 @@ static choir_status bring(chi_pending_update *u, size_t i, const layout *l)
 	return s->process_group == NULL ? CHOIR_OK : chi_sparse_gather_rows(&g);
 }
 
-// Whether the rows of one gradient are merged already: they ascend. Then they are used where they
-// lie.
+// One gradient whose rows ascend is already merged.
 static bool use_in_place(chi_pending_update *u, size_t i)
 {
 	const choir_strategy *s = u->strategy;

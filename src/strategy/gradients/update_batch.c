@@ -1,6 +1,5 @@
-// Calls of an optimizer's functions for many variables at once, with their spans. Launches on a
-// GPU take longer than an update of a small variable, so updates there are calls for many
-// variables.
+// Calls of an optimizer's functions, with their spans. A launch on a GPU takes longer than a small
+// variable's update, so one call there updates many variables.
 #include "strategy/gradients/update_batch.h"
 
 #include "trace/trace.h"

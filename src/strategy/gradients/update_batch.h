@@ -1,4 +1,4 @@
-// Writes of summed gradients by the optimizer, also of many variables in one call.
+// The optimizer's writes of summed gradients, also of many variables in one call.
 #pragma once
 
 #include "strategy/gradients/pending_update.h"
@@ -10,7 +10,7 @@ choir_status chi_device_gradient_write(
 choir_status chi_device_gradient_write_rows(
 		const chi_device_gradient *g, const chi_gradient_rows *rows);
 
-// Writes that a device with memory of its own does in one call.
+// For one call on a device with its own memory.
 typedef struct {
 	chi_pending_update *update;
 	chi_stream *stream;

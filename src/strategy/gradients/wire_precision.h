@@ -1,6 +1,6 @@
-// Gradients that are summed in f16 or bf16 (.wire). Each contribution is rounded. A sum of two
-// nodes is computed in f32 and rounded, so all collectives give the same bits. The complete sum is
-// widened for the optimizer.
+// Gradients that are summed in f16 or bf16 (.wire). Contributions are rounded. A sum of two nodes
+// is computed in f32 and rounded, so all collectives give the same bits. The optimizer gets the
+// widened sum.
 #pragma once
 
 #include "strategy/gradients/pending_update.h"

@@ -1,4 +1,4 @@
-// A copy of each variable on every device with replicas: mirrored, multi-worker mirrored,
+// Each variable has a copy on every device with replicas: mirrored, multi-worker mirrored,
 // one-device and the default.
 #include "strategy/kinds/kinds.h"
 

@@ -1,5 +1,5 @@
-// Variables belong to the first worker, the program's strategy. Each other worker is a strategy
-// with its own replicas, devices and runs, on a new thread.
+// Variables belong to the first worker, the program's strategy. Each other worker is a strategy on
+// a new thread, with its own replicas, devices and runs.
 #include "strategy/kinds/kinds.h"
 
 #include "base/alloc.h"

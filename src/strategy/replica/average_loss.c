@@ -2,24 +2,6 @@
 #include "choir/op.h"
 #include "strategy/replica/replica.h"
 
-int64_t choir_replica_examples(const choir_replica *replica)
-{
-	const chi_replica *r = chi_replica_of(replica);
-	if (r == NULL || r->run->task.args == NULL ||
-			r->run->task.args->examples[r->id] == CHOIR_UNKNOWN)
-		return 0;
-	return r->run->task.args->examples[r->id];
-}
-
-int64_t choir_replica_global_examples(const choir_replica *replica)
-{
-	const chi_replica *r = chi_replica_of(replica);
-	const int64_t all = r == NULL || r->run->task.args == NULL
-			? CHOIR_UNKNOWN
-			: chi_values_global_examples(r->run->task.args);
-	return all == CHOIR_UNKNOWN ? 0 : all;
-}
-
 static choir_tensor *sum_of_losses(choir_replica *replica, choir_tensor *losses, const char *what)
 {
 	if (losses == NULL || chi_replica_check(replica, what) != CHOIR_OK)
@@ -40,7 +22,7 @@ choir_tensor *choir_replica_average_loss(choir_replica *replica, choir_tensor *l
 	choir_tensor *sum = sum_of_losses(replica, losses, "mean");
 	if (sum == NULL)
 		return NULL;
-	// A run without counted arguments makes its own data, equally much in each replica.
+	// A run without counted arguments makes its own data, equally in each replica.
 	const chi_replica *r = chi_replica_of(replica);
 	const int64_t known = r->run->task.args == NULL
 			? CHOIR_UNKNOWN

@@ -20,7 +20,7 @@ static uint64_t hash_names(const chi_named_tensors *names, uint64_t hash)
 	return chi_hash_mix(hash + names->n);
 }
 
-// printf would take a third of a merge call's instructions.
+// printf would be a third of a merge call's instructions.
 static void describe(char text[CHI_SYNC_POINT_NAME], const chi_merge_call *c,
 		const chi_named_tensors *given, bool own)
 {

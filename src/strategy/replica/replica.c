@@ -135,7 +135,7 @@ static choir_tensor *view_of(
 	return t->is_number ? choir_number(f, t->number) : chi_tensor_published(f, t);
 }
 
-// t->mark, its position, is the same in all replicas that do the same.
+// t->mark, its position, is equal in replicas with equal calls.
 void chi_replica_gives(chi_replica *r, const choir_tensor *t)
 {
 	chi_process_group *p = r->run->strategy->process_group;
@@ -266,4 +266,22 @@ choir_status choir_replica_return(choir_replica *replica, const char *name, choi
 		kept = chi_tensor_retain(to, value);
 	return kept == NULL ? chi_frame_record_error(f)
 						: chi_named_tensors_put(&r->returned, to, name, kept);
+}
+
+int64_t choir_replica_examples(const choir_replica *replica)
+{
+	const chi_replica *r = chi_replica_of(replica);
+	if (r == NULL || r->run->task.args == NULL ||
+			r->run->task.args->examples[r->id] == CHOIR_UNKNOWN)
+		return 0;
+	return r->run->task.args->examples[r->id];
+}
+
+int64_t choir_replica_global_examples(const choir_replica *replica)
+{
+	const chi_replica *r = chi_replica_of(replica);
+	const int64_t all = r == NULL || r->run->task.args == NULL
+			? CHOIR_UNKNOWN
+			: chi_values_global_examples(r->run->task.args);
+	return all == CHOIR_UNKNOWN ? 0 : all;
 }

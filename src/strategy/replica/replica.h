@@ -11,6 +11,6 @@ void chi_replica_name_collective(const chi_replica *r, const char *call, char na
 bool chi_replica_is_default(const chi_replica *r);
 choir_status chi_replica_check(const choir_replica *r, const char *what);
 choir_status chi_replica_check_variable(const chi_replica *r, const choir_variable *v);
-// Copies the caller's own memory, which others may read after it returns. what: the call.
+// Copies the caller's memory, which others may read after the call named what.
 choir_tensor *chi_replica_take_arg(
 		const chi_replica *r, const char *name, const char *what, choir_tensor *value);

@@ -1,4 +1,4 @@
-// Named tensors, and a run's results. What is equal in all replicas is stored once.
+// Named tensors, and a run's results. Data that are equal in all replicas are stored once.
 #include "strategy/run/merge_results.h"
 
 #include "base/alloc.h"
@@ -91,7 +91,7 @@ static choir_status check_names(const chi_run *run)
 
 choir_status chi_results_merge(chi_run *run)
 {
-	// If results are not kept, usually nothing is returned, and no replica's cache line is read.
+	// If results are not kept, replicas usually return nothing: no cache line is read.
 	if (run->task.results == NULL)
 		return chi_atomic32_load(&run->named) == 0 ? CHOIR_OK : check_names(run);
 	CHOIR_TRY(check_names(run));

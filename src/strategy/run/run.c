@@ -95,8 +95,8 @@ void chi_run_wake_up(chi_run *run)
 	chi_gate_wake(&run->wakeup);
 }
 
-// Returns whether this is the first failure. If two devices wait for a third, one times out and
-// cancels the other; the timeout is the cause. The lock is held.
+// True: the first failure. If two devices wait for a third, one times out and cancels the other;
+// the timeout is the cause. The lock is held.
 static bool record(chi_run *run, int local_replica)
 {
 	const bool first = chi_atomic32_load(&run->failed) == 0;
@@ -243,7 +243,7 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool isolate
 	return CHOIR_OK;
 }
 
-// If a device cannot be sent, this thread marks its replicas as returned.
+// Marks the replicas of a device that cannot be sent as returned.
 static void send_devices(chi_run *run)
 {
 	for (int i = 1; i < run->strategy->devices; i++)

@@ -1,6 +1,6 @@
 // A run: the replicas, their devices, and their shared state. A device's replicas take turns in
 // the order of ids: the one with the baton runs. One that must wait parks on its thread and passes
-// the baton on.
+// the baton.
 #pragma once
 
 #include "base/fpenv.h"
@@ -21,7 +21,7 @@ typedef enum {
 	CHI_RETURNED
 } chi_replica_state;
 
-// What its tensor does not say. Replicas with different labels have diverged.
+// Describes a call beyond its tensor. Replicas with different labels have diverged.
 typedef struct {
 	uint64_t hash;
 	const char *call;
@@ -44,17 +44,17 @@ typedef struct chi_replica {
 	int updates;
 	uint64_t gradient_hash;
 	chi_call_order order;
-	struct chi_pending_update *adds_to; // until r applies it; or NULL
+	struct chi_pending_update *adds_to; // until applied; or NULL
 	int gradients;
 	bool trains;
-	bool cancelled; // what it returns is not the cause
+	bool cancelled; // its failure is not the cause
 	bool uses_own_args;
 	chi_named_tensors call_args, returned;
 	chi_named_tensors unkept; // on the heap, if results are not kept
 	chi_named_tensors own_args;
 	chi_label label;
 	int64_t batch_bytes;
-	choir_tensor *contribution; // if one replica reduces for all
+	choir_tensor *contribution; // for a reduction by one replica
 	choir_reduce_op reduces;
 	choir_dtype summed; // before casts
 	int64_t offset;
@@ -65,9 +65,9 @@ typedef struct {
 	_Alignas(CHI_LINE) int next, last; // replica to start; one after the last
 	int left;
 	bool shared;
-	bool held; // the baton is taken or about to be
+	bool held; // the baton is or will be taken
 	bool closed;
-	int may; // no parked replica below it may go on
+	int may; // no lower parked replica may continue
 	uint32_t number;
 	_Alignas(CHI_LINE) chi_gate done; // number of the last run
 } chi_run_device;
@@ -93,7 +93,7 @@ typedef struct chi_run {
 	_Alignas(CHI_LINE) chi_mutex lock;
 	// Arrivals, and returns on shared devices. While it grows, no wait times out.
 	chi_atomic32 progress;
-	chi_atomic32 arrivals; // sync points that some replica has tried to reach
+	chi_atomic32 arrivals; // sync points that a replica has tried to reach
 	chi_gate wakeup;
 	struct chi_pool_thread *busy;
 	uint32_t number;
@@ -106,7 +106,7 @@ typedef struct chi_run {
 	size_t n_pending, pending_capacity;
 	struct chi_pending_update *open; // with gradients, requested or not
 	bool applied;
-	chi_atomic32 named; // set if a name was returned although results are not kept
+	chi_atomic32 named; // a name was returned although results are not kept
 	bool going;
 	choir_cross *cross;
 	struct chi_run *nested;
@@ -120,33 +120,33 @@ choir_status chi_run_go(
 choir_status chi_run_isolated(
 		chi_run *run, int local_replica, choir_replica_fn *fn, void *user, choir_values *args);
 
-// After a non-local exit from the program's function: the run fails, and this thread finishes the
-// device's work.
+// After a non-local exit from the program's function: fails the run, and finishes the device's
+// work.
 void chi_run_left(chi_run *run, int d);
 void chi_run_abandon(chi_run *run, bool back);
 
 // For the default replica's run, which never ends.
 void chi_run_renew(chi_run *run);
 
-// Records the thread's last error and wakes all waiting threads. local_replica: the number of
-// replicas for a merge or update.
+// Records the thread's last error and wakes all waiting threads. local_replica: replicas for a
+// merge or update.
 void chi_run_fail(chi_run *run, int local_replica);
-// r has waited for its timeout. True: the run fails, naming the missing replica. False: another
-// thread still uses r's tensors, so r must wait on.
+// After r's timeout. True: the run fails, naming the missing replica. False: another thread uses
+// r's tensors, so r must wait on.
 bool chi_run_abort_wait(chi_replica *r, const struct chi_sync_point *point);
 choir_status chi_run_cancelled(chi_run *run);
 void chi_run_wake_up(chi_run *run);
 
 // Schedules the device's other replicas until *flag is set. CHOIR_CANCELLED: the run failed first,
-// possibly as r itself timed out. point NULL: an update.
+// perhaps by r's timeout. point NULL: an update.
 choir_status chi_scheduler_wait(
 		chi_replica *r, const chi_atomic32 *flag, const struct chi_sync_point *point);
 // Gives free batons to replicas that may go on. The run's lock is held.
 void chi_scheduler_wake(chi_run *run);
 // The replica with the baton of its device, or else local_replica. The run's lock is held.
 int chi_scheduler_holder(const chi_run *run, int local_replica);
-// Until no replica is left or another thread goes on. thread: NULL, or this pool thread if it
-// returns itself to the idle list.
+// Until no replica is left or another thread continues. thread: this pool thread if it returns
+// itself to the idle list, or NULL.
 void chi_scheduler_run(chi_run *run, int d, struct chi_pool_thread *thread);
 
 void chi_run_trace_device(
@@ -165,7 +165,7 @@ choir_status chi_thread_pool_open(choir_strategy *s);
 void chi_thread_pool_close(choir_strategy *s);
 choir_status chi_thread_pool_send(choir_strategy *s, int d, chi_run *run);
 choir_status chi_thread_pool_join(choir_strategy *s, int d, chi_run *run);
-// On this thread and one of every other device (on fewer, if a thread cannot be made).
-// CHOIR_STATE: a function of the program ended a thread.
+// On this thread and one of every other device (fewer if a thread cannot be made). CHOIR_STATE: a
+// function of the program ended a thread.
 typedef void chi_thread_pool_fn(void *arg);
 choir_status chi_thread_pool_call_all(choir_strategy *s, chi_thread_pool_fn *fn, void *arg);

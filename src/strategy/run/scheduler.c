@@ -1,12 +1,12 @@
-// A replica that must wait parks, and the next one runs: on the same thread if it has not started,
-// else on its own. A device with one replica needs no baton.
+// When a replica parks, the next one runs: on the same thread if it has not started, else on its
+// own. A device with one replica needs no baton.
 #include "base/clock.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/replica/replica.h"
 #include "strategy/run/sync_point.h"
 #include "strategy/run/thread_pool.h"
 
-// From dev->may, so releasing all replicas of one wait passes over them once. The lock is held.
+// From dev->may, so releasing all replicas visits each once. The lock is held.
 static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 {
 	for (; dev->may < dev->last; dev->may++)
@@ -15,8 +15,8 @@ static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 	return NULL;
 }
 
-// After a failure. Those below the failed replica still run, so the lowest failure is reported
-// whatever the timing. The lock is held.
+// After a failure. Lower replicas still run, so the lowest failure is reported whatever the
+// timing. The lock is held.
 static void skip_unstarted(chi_run *run, chi_run_device *dev)
 {
 	const bool all = run->failed_replica == run->strategy->replicas;
@@ -178,8 +178,8 @@ choir_status chi_scheduler_wait(
 	return status;
 }
 
-// A thread without further work goes on the idle list before it passes the baton, whose next owner
-// may end the run: the next run must find it idle. The lock is held.
+// A thread without further work goes on the idle list before it passes the baton: the next owner
+// may end the run, and the next run must find the thread idle. The lock is held.
 static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 {
 	chi_run_device *dev = &run->device[d];
@@ -220,7 +220,7 @@ void chi_run_trace_device(
 			last, category, name);
 }
 
-// Lines that the caller wrote and this thread will write.
+// The caller wrote these lines, and this thread will.
 static void fetch(const chi_run *run, int d)
 {
 	const char *first = (const char *) &run->replica[run->strategy->first[d]];

@@ -1,5 +1,5 @@
-// A waiting replica polls the other's word. More small all-reduces mean that it has come; more
-// sync points, or the returned flag, that they have diverged.
+// A waiting replica polls the other's word. More small all-reduces: the other has arrived. More
+// sync points, or the returned flag: they have diverged.
 #include "strategy/run/small_all_reduce.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@
 
 enum { STOPPED = 1, RETURNED = 2, COUNT = 0x7fff, SUMS = 2, SYNC_POINTS = 17 };
 
-// Few elements at a time, so the levels of the tree stay in the cache.
+// Few elements, so the tree's levels stay in the cache.
 enum { CHUNK = 512, LEVELS = 4 };
 
 static chi_small_all_reduce *shown(const chi_replica *r, int k)
@@ -292,8 +292,8 @@ static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
 	return hash;
 }
 
-// What the program or an update may change is copied, as no replica waits for readers. The polled
-// line is written once.
+// Copies memory that the program or an update may change, as no replica waits for readers. Writes
+// the polled line once.
 static choir_status show(chi_replica *r, const choir_tensor *t)
 {
 	chi_small_all_reduce *l = own(r);
@@ -333,8 +333,8 @@ static choir_status await_all(chi_replica *r)
 }
 
 // Begins with a copy of r's contribution, so r need not read its published part while another core
-// does. Its memory is the previous part's, which a frame releases last and pools reuse first:
-// parts reuse memory that other cores have read, sums what only this core has touched.
+// does. Frames release the previous part last and pools reuse it first: parts reuse memory that
+// other cores have read, and sums memory that only this core has used.
 static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 {
 	chi_buffer *before = own(r)->held[1 - turn_of(r)];
@@ -355,7 +355,7 @@ static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 		chi_frame_record_error(r->base.frame);
 		return NULL;
 	}
-	// From here on the replica leaves only after all have come.
+	// From here on the replica leaves only after all have arrived.
 	choir_tensor *sum = make_sum(r, t);
 	if (await_all(r) != CHOIR_OK) {
 		chi_frame_record_error(r->base.frame);
@@ -363,7 +363,7 @@ static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 	}
 	if (sum != NULL)
 		sum_all(r, sum);
-	// all have read it
+	// all replicas have read it
 	let_go(&own(r)->held[1 - turn_of(r)]);
 	return sum;
 }

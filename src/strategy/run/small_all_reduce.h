@@ -1,6 +1,6 @@
-// All-reduce of small tensors without a lock, if every device runs one replica in host memory.
-// Each replica publishes its tensor, waits for the others, and sums all itself. A published tensor
-// is kept until the next small all-reduce or the run's end.
+// All-reduce of small tensors without a lock, if every device runs one replica in host memory. A
+// replica publishes its tensor, waits for the others, and sums all. A published tensor is kept
+// until the next small all-reduce or the run's end.
 #pragma once
 
 #include "base/thresholds.h"
@@ -14,7 +14,7 @@ typedef struct {
 
 // The gate's word: bit 0: the run has failed; bit 1: the replica has returned; then 15 bits count
 // small all-reduces and 15 sync points, wrapping. Two parts alternate: one is overwritten only
-// after all have come to the sum after it.
+// after all have arrived at the next sum.
 typedef struct chi_small_all_reduce {
 	chi_gate gate;
 	chi_small_all_reduce_part part[2];
@@ -33,7 +33,7 @@ void chi_small_all_reduce_arrived(chi_replica *r);
 void chi_small_all_reduce_returned(chi_replica *r);
 void chi_small_all_reduce_stop(chi_run *run);
 
-// The same answer in all replicas for equal tensors.
+// Equal in all replicas for equal tensors.
 bool chi_small_all_reduce_takes(const chi_replica *r, choir_reduce_op op, const choir_tensor *t);
 // In r's frame. Errors are recorded in the run, too.
 choir_tensor *chi_small_all_reduce_sum(chi_replica *r, const choir_tensor *t);

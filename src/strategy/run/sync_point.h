@@ -31,9 +31,9 @@ typedef struct chi_sync_point {
 	struct chi_sync_point *next;
 } chi_sync_point;
 
-// *last: r is the last to come. prepare (may be NULL) is called for the first, under the run's
-// lock; if it fails, there is no sync point. NULL: the replicas differ, one has returned, or the
-// run has failed; the run records the error.
+// *last: r arrives last. prepare (may be NULL) is called for the first, under the run's lock; its
+// failure prevents the sync point. NULL: the replicas differ, one has returned, or the run has
+// failed; the run records the error.
 typedef choir_status chi_prepare_fn(chi_sync_point *point, chi_replica *r, void *user);
 chi_sync_point *chi_sync_point_arrive(chi_replica *r, chi_sync_point_kind kind, const void *what,
 		uint64_t hash, const char *name, chi_prepare_fn *prepare, void *user, bool *last);
@@ -45,9 +45,9 @@ void chi_sync_point_ready(chi_run *run, chi_sync_point *point);
 void chi_sync_point_leave(chi_sync_point *point);
 // r passed other's tensors to collectives in another order.
 choir_status chi_sync_point_other_order(const chi_replica *r, int other, const char *name);
-// The run fails if others have come to sync points that r did not reach.
+// The run fails if others have reached sync points that r did not.
 void chi_sync_point_returned(chi_replica *r);
-// The lowest replica that has made fewer calls than r, which waits at point (NULL: an update); or
+// The lowest replica with fewer calls than r, which waits at point (NULL: an update); or
 // CHOIR_NONE. The run's lock is held.
 int chi_sync_point_missing(const chi_replica *r, const chi_sync_point *point);
 void chi_sync_point_clear(chi_run *run);

@@ -1,5 +1,5 @@
-// The sender of a task returns the thread to the idle list, so the pool's lock stays in its cache.
-// On shared devices a thread returns itself (scheduler.c).
+// A task's sender returns the thread to the idle list, so the pool's lock stays in its cache. On
+// shared devices a thread returns itself (scheduler.c).
 #include "strategy/run/thread_pool.h"
 
 #include "base/alloc.h"
@@ -69,7 +69,7 @@ static void work(void *arg)
 	chi_thread_call(serve_tasks, leave, arg);
 }
 
-// Only if the program asks: a host with a strategy per thread would get too many threads.
+// Only by option: a host with a strategy per thread would get too many threads.
 static choir_status open_team(choir_strategy *s, struct chi_thread_pool *pool)
 {
 	if (s->options.cores_per_device < 2)
@@ -172,8 +172,9 @@ void chi_thread_pool_rest(chi_pool_thread *t)
 	chi_mutex_unlock(&pool->lock);
 }
 
-// The last to become idle, whose data may be in the cache. longest: the first; with thousands of
-// parked replicas, the system searches its wait queues from there. The lock is held.
+// The last to become idle, whose data may be in the cache. longest: the first, where the system
+// begins to search its wait queues, which matters with thousands of parked replicas. The lock is
+// held.
 static chi_pool_thread *take_idle(struct chi_thread_pool *pool, bool longest)
 {
 	chi_pool_thread *t = longest ? pool->longest_idle : pool->idle;

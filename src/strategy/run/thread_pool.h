@@ -1,5 +1,5 @@
-// A device's threads, kept as long as the strategy. An idle thread spins briefly, then sleeps at
-// its gate.
+// A device's threads, which live as long as the strategy. An idle thread spins briefly, then
+// sleeps.
 #pragma once
 
 #include "base/team.h"
@@ -28,7 +28,7 @@ struct chi_thread_pool {
 	_Alignas(CHI_LINE) chi_mutex lock;
 	chi_pool_thread *idle, *longest_idle;
 	chi_pool_thread *all;
-	// Threads that have completed a task of chi_thread_pool_call_all.
+	// Threads that have completed chi_thread_pool_call_all.
 	chi_gate returned;
 };
 

@@ -1,5 +1,5 @@
-// Updates in cross-replica context, for each copy on its device. Non-slot variables are updated
-// together, once per device.
+// Updates in cross-replica context: each copy on its device, non-slot variables together, once per
+// device.
 #include "strategy/update/update.h"
 
 #include "base/clock.h"
@@ -393,7 +393,7 @@ static choir_status keep_given(const chi_update *u)
 	return CHOIR_OK;
 }
 
-// The lock is held throughout, so one worker at a time updates.
+// The lock is held: one worker at a time updates.
 static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user)
 {
 	const choir_strategy *s = u->cross->strategy;

@@ -1,4 +1,4 @@
-// The threads of all devices claim chunks of a copy in host memory. Each has a frame and an update
+// All devices' threads claim chunks of a copy in host memory. Each has a frame and an update
 // context, in which variables and arguments of the copy's size are vectors of the chunk's
 // elements.
 #include "strategy/update/update.h"
@@ -94,8 +94,7 @@ static choir_status copy_elements(
 	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
 
-// A copy, which writes of the chunk do not change. If v is as large as all shards, it is this
-// shard's range.
+// A copy, which writes do not change; this shard's range if v is as large as all shards.
 choir_tensor *chi_update_chunk_read(const chi_update *u, choir_variable *v)
 {
 	choir_frame *f = u->base.frame;

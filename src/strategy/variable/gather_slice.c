@@ -1,5 +1,4 @@
-// Rows of variables, by number or by range. Those of a sharded variable are read shard by shard
-// and joined.
+// Rows of variables, by number or range. A sharded variable's are read shard by shard and joined.
 #include "choir/op.h"
 #include "strategy/variable/read.h"
 #include "strategy/variable/sharded_variable.h"
@@ -32,8 +31,8 @@ static choir_tensor *numbered_rows(
 	return indices == NULL ? NULL : chi_variable_read_rows(v, indices);
 }
 
-// While a tape records, every shard is read, even for no rows: all replicas must produce the same
-// gradients in the same order.
+// While a tape records, every shard is read, even for no rows: replicas must produce the same
+// gradients in one order.
 static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, const int64_t rows[])
 {
 	chi_dealt_rows d;

@@ -1,5 +1,5 @@
-// All checks come before the first write, in a replica before the merge call, so an error names
-// the replica. Rows are written in the order of replicas.
+// All checks come before the first write, and before a replica's merge call, so an error names the
+// replica. Rows are written in the order of replicas.
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/remote_variables.h"
@@ -142,7 +142,7 @@ static choir_status write_shards(const scatter *s)
 	return CHOIR_OK;
 }
 
-// Rows are written one after another, so operands must not overlap the variable.
+// Rows are written one by one, so operands must not overlap the variable.
 static choir_status set_apart(scatter *s)
 {
 	choir_frame *f = s->values->frame;

@@ -1,5 +1,4 @@
-// A sharded variable is read shard by shard, and joined by recorded operations, so gradients flow
-// to the shards.
+// A sharded variable is joined by recorded operations, so gradients flow to the shards.
 #include "strategy/variable/sharded_variable.h"
 
 #include "strategy/remote_variables.h"

@@ -1,4 +1,4 @@
-// A checkpoint is a directory "step-1500" ("step-1500.2" if that exists). It is renamed from
+// A checkpoint is a directory "step-1500" ("step-1500.2" if that exists), renamed from
 // ".step-1500.tmp" when it is on the disk, and to ".step-1500.old" before its deletion. So
 // "step-..." is complete, unless it is damaged later.
 #pragma once
@@ -23,7 +23,7 @@ typedef struct {
 // Also those with an unreadable manifest.
 choir_status chi_checkpoints_find(const char *directory, chi_checkpoints *steps);
 void chi_checkpoints_free(chi_checkpoints *steps);
-// CHOIR_INVALID: not a checkpoint's name; else as chi_manifest_read. Always free *step.
+// CHOIR_INVALID: not a checkpoint's name. Else as chi_manifest_read. Always free *step.
 choir_status chi_checkpoint_open(const char *path, chi_checkpoint *step);
 void chi_checkpoint_free(chi_checkpoint *step);
 
@@ -36,14 +36,14 @@ typedef struct {
 // CHOIR_CORRUPT names the tensor or file; CHOIR_NOT_FOUND: a file is missing. Always free *c.
 choir_status chi_checkpoint_content_read(const chi_checkpoint *step, chi_checkpoint_content *c);
 void chi_checkpoint_content_free(chi_checkpoint_content *c);
-// What the chief has read with status is sent to the others. Failures are the same on all.
+// Sends the chief's status and content to the others. All have the same failure.
 choir_status chi_checkpoint_content_apply(
 		choir_strategy *s, choir_status status, chi_checkpoint_content *c);
 
 bool chi_checkpoint_is_damage(choir_status status);
 
-// The caller frees *path. After a failure it is NULL and the files are removed if possible. If
-// only the directory's last sync fails, the checkpoint stays, but may not survive a crash.
+// The caller frees *path. After a failure it is NULL, and the files are removed if possible. If
+// only the directory's last sync fails, the checkpoint stays, but a crash may lose it.
 typedef struct {
 	const char *directory;
 	const chi_directory_lock *lock;

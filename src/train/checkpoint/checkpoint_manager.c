@@ -1,5 +1,5 @@
-// The caller's thread or the manager's writes a copy of the strategy's state; the next save waits
-// for the manager's thread. All workers make the same calls and get the status of the chief, which
+// The caller's or the manager's thread writes a copy of the strategy's state; the next save waits
+// for the manager's thread. Workers make the same calls and get the status of the chief, which
 // alone uses the directory.
 #include "choir/checkpoint.h"
 
@@ -364,7 +364,7 @@ static choir_status read_newest(
 		const choir_checkpoint_manager *m, const chi_checkpoints *steps, chi_checkpoint_content *c)
 {
 	size_t damaged = 0;
-	// A checkpoint without a manifest has no known age, so it is only reported.
+	// Without a manifest a checkpoint's age is unknown, so it is only reported.
 	for (size_t i = 0; i < steps->n; i++) {
 		if (steps->step[i].half || steps->step[i].readable)
 			continue;

@@ -1,6 +1,6 @@
 // The second Adam optimizer is "adam_2", in the order of creation. The next step's bits depend on
-// weights, on the strategy's step, seed and ON_READ components, and on objects' slots, counters
-// and positions in data.
+// weights, the strategy's step, seed and ON_READ components, and objects' slots, counters and
+// positions in data.
 #include "train/checkpoint/snapshot.h"
 
 #include "base/alloc.h"
@@ -252,8 +252,7 @@ static choir_status check_all(chi_state_dict *from, const chi_weights *w, const 
 	return check_rest(from);
 }
 
-// With the same number of replicas, each gets its own component, else the one made from the
-// weights.
+// With the same number of replicas, each gets its own component, else one from the weights.
 static choir_status apply_parts(chi_state_dict *from, choir_variable *v)
 {
 	const choir_shape shape = parts_shape(v);

@@ -1,4 +1,4 @@
-// In training, a batch norm uses the batch's statistics, of one replica or of all, and updates its
+// In training, a batch norm uses the batch's statistics, of one replica or all, and updates the
 // moving statistics, which evaluation uses.
 #include "base/alloc.h"
 #include "base/options.h"

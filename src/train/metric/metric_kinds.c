@@ -1,4 +1,4 @@
-// The kinds of metrics: how many sums each has, what a batch adds to them, the result, and the
+// Kinds of metrics: the number of sums, what a batch adds to them, the result, and the
 // constructors. In f64, whole numbers are exact up to 2^53, so counts do not depend on which
 // replica gets an example.
 #include "train/metric/metric.h"

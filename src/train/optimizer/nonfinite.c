@@ -1,6 +1,6 @@
-// NaN and infinity in gradients. Each gradient is checked on arrival, so a failure names the
-// replica and nothing is written. A block with a finite sum has no NaN or infinity; others are
-// searched, since finite numbers can overflow.
+// NaN and infinity in gradients. Gradients are checked on arrival, so a failure names the replica
+// and nothing is written. A block with a finite sum has no NaN or infinity; others are searched,
+// since finite numbers can overflow.
 #include "train/optimizer/optimizer.h"
 
 #include "base/log.h"
@@ -80,7 +80,6 @@ choir_status chi_optimizer_check_dtype(const choir_optimizer *o, const choir_var
 			o->kind->name, v->name, choir_dtype_name(v->dtype));
 }
 
-// In host memory. On devices a non-finite element is found later.
 choir_status chi_optimizer_check_gradient(
 		choir_optimizer *o, const choir_variable *v, const choir_tensor *gradient)
 {

@@ -1,5 +1,5 @@
-// Optimizers: kinds, their constructor, their comparison between workers, and the calls that hand
-// in gradients.
+// Optimizers: kinds, their constructor, their comparison between workers, and the calls with
+// gradients.
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"

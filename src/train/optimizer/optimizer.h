@@ -51,7 +51,7 @@ struct choir_optimizer {
 	chi_atomic64 step;
 	chi_atomic64 rate_bits;
 	chi_atomic32 warned; // 1 + step of the last report; 0: none
-	// Guards the list of targets, since workers update concurrently. A thread that makes a target
+	// Guards the list of targets, since workers update concurrently. To make a target, a thread
 	// holds the strategy's creation lock instead.
 	chi_mutex lock;
 	chi_optimized_variable **target;

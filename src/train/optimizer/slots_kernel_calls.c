@@ -412,8 +412,7 @@ static choir_status update_part(
 	return call_kernel(c);
 }
 
-// average += (1 - momentum) (w - average) is the update "sgd" with a decay. The first update
-// copies.
+// average += (1 - momentum) (w - average): "sgd" with a decay. The first update copies.
 static choir_status average(const update_calls *c, int64_t first, int64_t count)
 {
 	const choir_optimizer *o = c->optimizer;
@@ -445,8 +444,8 @@ static choir_status slice(void *user, const void *of_update, size_t index, choir
 	return c.mean != NULL ? average(&c, chunk->first, chunk->count) : CHOIR_OK;
 }
 
-// Kernels that take lists get the calls of variables that follow each other. Averages, each of
-// another kernel, come after.
+// Kernels that take lists get the calls of successive variables. Averages, of another kernel, come
+// after.
 static choir_status slices(void *user, const void *of_update, size_t n,
 		const chi_gradient_write w[], chi_stream *stream)
 {

@@ -1,6 +1,6 @@
 // A little-endian length of eight bytes, a JSON header, and the data, to which the header's
-// offsets refer. Files may be untrusted: tensors must tile the data, and sizes are compared with
-// the file's before use.
+// offsets refer. Files are not trusted: tensors must tile the data, and sizes are compared with
+// the file's.
 #pragma once
 
 #include "base/file.h"

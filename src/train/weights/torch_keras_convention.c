@@ -1,6 +1,6 @@
 // PyTorch's names are Choir's with dots and other last words: "conv1/kernel" is "conv1.weight".
-// Its kernels have their output first, and it flattens images in the order c, h, w. Keras' names
-// and layouts are Choir's.
+// Its kernels have the output first, and it flattens images as c, h, w. Keras' names and layouts
+// are Choir's.
 #include "train/weights/torch_keras_convention.h"
 
 #include "base/status.h"

@@ -1,6 +1,6 @@
 // PyTorch names the weights of recurrent layers by layer and direction, as
-// "lstm.weight_ih_l1_reverse", and gives each cell two biases. An LSTM's formula has only their
-// sum. A GRU multiplies one of them by the reset gate, so Choir has both.
+// "lstm.weight_ih_l1_reverse", and gives each cell two biases. An LSTM uses only their sum. A GRU
+// multiplies one by the reset gate, so Choir has both.
 #include "train/weights/torch_recurrent.h"
 
 #include "base/status.h"

@@ -1,4 +1,4 @@
-// PyTorch's recurrent layers, for convention.c.
+// PyTorch's recurrent layers, for torch_keras_convention.c.
 #pragma once
 
 #include "train/weights/name_map.h"

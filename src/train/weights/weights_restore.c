@@ -113,7 +113,7 @@ choir_status choir_strategy_restore(choir_strategy *s, const char *path)
 	if (status == CHOIR_OK) {
 		status = chi_strategy_agree(
 				s, chi_weights_set(&w, &f.header, (const char *) f.data), "restoring weights");
-		// A failed worker's variables are undefined, so all must be.
+		// A failed worker's variables are undefined, so all workers' must be.
 		for (size_t i = 0; status != CHOIR_OK && s->process_group != NULL && i < w.n; i++)
 			chi_variable_undefine(w.variable[i]);
 	}

@@ -114,7 +114,7 @@ static choir_status take(part *p, size_t k, chi_mapped_name *m)
 	return CHOIR_OK;
 }
 
-// What a cell without biases lacks would keep the values that a bias begins with.
+// A cell without biases would leave the variables' biases at their initial values.
 static choir_status check_recurrent(const part *p, size_t i)
 {
 	const choir_variable *v = p->weights.variable[i];

@@ -1,6 +1,6 @@
-// The file's size is checked before memory is allocated. A plain file is read straight into the
-// reader's rows; a small compressed one is unpacked at its first use, a large one is a stream.
-// Column-major values are reordered in memory.
+// The file's size is checked before memory is allocated. A plain file is read into the reader's
+// rows; a small compressed one is unpacked at its first use, a large one is a stream. Column-major
+// values are reordered in memory.
 #include "data/source/array/array.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 // Unpacked: up to LARGER_IN_MEMORY times the size, within LITTLE_ and MAX_IN_MEMORY.
 enum { LITTLE_IN_MEMORY = 24 << 20, MAX_IN_MEMORY = 64 << 20, LARGER_IN_MEMORY = 8 };
-enum { CHUNK_BYTES = 64 << 10 };
+enum { BLOCK_BYTES = 64 << 10 };
 
 typedef struct {
 	choir_dataset base;
@@ -181,7 +181,7 @@ static void advance(row_sum *w)
 	}
 }
 
-static choir_status load_scattered(const chi_array_file *p, char *memory, char *chunk)
+static choir_status load_scattered(const chi_array_file *p, char *memory, char *block)
 {
 	const size_t size = chi_dtype_size(p->dtype);
 	int64_t done = 0;
@@ -189,10 +189,10 @@ static choir_status load_scattered(const chi_array_file *p, char *memory, char *
 	begin_walk(&w, p);
 	while (done < p->promised) {
 		const int64_t left = (p->promised - done) / (int64_t) stored_size(p) * (int64_t) size;
-		const size_t bytes = left < CHUNK_BYTES ? (size_t) left : CHUNK_BYTES;
-		CHOIR_TRY(read_values(p, chunk, bytes, done));
+		const size_t bytes = left < BLOCK_BYTES ? (size_t) left : BLOCK_BYTES;
+		CHOIR_TRY(read_values(p, block, bytes, done));
 		for (size_t i = 0; i < bytes; i += size, advance(&w))
-			memcpy(memory + (size_t) w.place * size, chunk + i, size);
+			memcpy(memory + (size_t) w.place * size, block + i, size);
 		done += stored_bytes(p, (int64_t) bytes);
 	}
 	return CHOIR_OK;
@@ -210,11 +210,11 @@ static choir_status read_all(const chi_array_file *p, char *memory)
 	int64_t bytes = 0;
 	if (!p->fortran && memory_bytes(p, &bytes))
 		return read_values(p, memory, (size_t) bytes, 0);
-	char *chunk = chi_alloc_aligned(CHUNK_BYTES);
-	if (!chunk)
+	char *block = chi_alloc_aligned(BLOCK_BYTES);
+	if (!block)
 		return CHOIR_NO_MEMORY;
-	choir_status status = load_scattered(p, memory, chunk);
-	chi_free(chunk);
+	choir_status status = load_scattered(p, memory, block);
+	chi_free(block);
 	return status;
 }
 

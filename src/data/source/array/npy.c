@@ -1,5 +1,5 @@
-// numpy's: "\x93NUMPY", a version, a text with its length, packed values. The text is a Python
-// dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
+// numpy's format: "\x93NUMPY", a version, a length, a Python dictionary such as {'descr': '<f4',
+// 'fortran_order': False, 'shape': (3, 4), }, packed values.
 #include "data/source/array/array.h"
 
 #include <stdio.h>

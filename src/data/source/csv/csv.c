@@ -1,5 +1,5 @@
-// A number is parsed from the buffer straight into the reader's row; if more follows in its field,
-// a slower function parses the field. The next row overwrites a bad or dropped one.
+// Numbers are parsed from the buffer into the reader's row; if more follows in the field, a slower
+// function parses it. The next row overwrites a bad or dropped one.
 #include "data/dataset.h"
 
 #include <math.h>
@@ -329,7 +329,7 @@ static choir_status csv_seek(choir_dataset *d, int64_t elements)
 	return chi_dataset_read_over(d, mark.elements, elements);
 }
 
-// Options that drop rows.
+// The options that decide which rows are dropped.
 static uint64_t csv_signature(const choir_dataset *d)
 {
 	const chi_csv_schema *s = &((const csv *) d)->schema;

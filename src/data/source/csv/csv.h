@@ -116,7 +116,7 @@ const char *chi_csv_holds(chi_csv_found found);
 bool chi_csv_needs_texts(const chi_csv_field *f, chi_csv_found found);
 choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s);
 choir_status chi_csv_check_names(chi_csv_rows *r, const chi_csv_schema *s);
-// What the options leave open. Rewinds r.
+// Infers all that the options leave open. Rewinds r.
 choir_status chi_csv_infer(chi_csv_rows *r, chi_csv_schema *s);
 // *taken false: categories are missing. CHOIR_INVALID: other names.
 choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken);

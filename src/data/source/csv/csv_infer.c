@@ -62,7 +62,7 @@ static bool is_nameless(chi_csv_schema *s, const chi_csv_text *t, chi_csv_end ho
 	return first || last;
 }
 
-// *more: incomplete.
+// *more: the row is incomplete.
 static choir_status try_names(chi_csv_rows *r, chi_csv_schema *s, bool *more)
 {
 	const char *p = r->buffer + r->at;
@@ -288,7 +288,7 @@ static void leave_out(chi_csv_field *f)
 	f->again = false;
 }
 
-// On average, twice.
+// Each text occurs twice on average.
 static bool has_repeated_texts(const chi_csv_schema *s, const chi_csv_field *f)
 {
 	const size_t texts = f->categories ? chi_categories_count(f->categories) : 0;

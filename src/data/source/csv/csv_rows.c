@@ -1,5 +1,5 @@
-// RFC 4180. A row at the buffer's end moves to its start, more is read, and the row is parsed
-// again. So there is no parser state, and the buffer holds the longest row.
+// RFC 4180. An incomplete row moves to the buffer's start, and is parsed again after a read. So
+// there is no parser state, and the buffer holds the longest row.
 #include "data/source/csv/csv.h"
 
 #include <stdarg.h>

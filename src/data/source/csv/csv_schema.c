@@ -1,4 +1,4 @@
-// Which columns there are, and where fields go.
+// The columns, and the destination of each field.
 #include "data/source/csv/csv.h"
 
 #include <string.h>

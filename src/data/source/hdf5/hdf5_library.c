@@ -1,4 +1,4 @@
-// Most builds are not thread-safe, so a lock is held. The library's version check could end the
+// Most builds are not thread-safe, so a lock is held. The library's version check could abort the
 // program, so functions are called by their exported names, unchanged since 1.8.
 #include "data/source/hdf5/hdf5_library.h"
 
@@ -15,14 +15,14 @@ static chi_hdf5 hdf5; // under hdf5_mutex
 static H5E_auto2_t hdf5_print;
 static void *hdf5_print_data;
 
-static bool find_optional(chi_module *library, const char *name, void *to)
+static bool find_optional(chi_dynamic_library *library, const char *name, void *to)
 {
-	void *found = chi_module_symbol(library, name);
+	void *found = chi_dynamic_library_symbol(library, name);
 	memcpy(to, &found, sizeof found);
 	return found != NULL;
 }
 
-static bool find(chi_module *library, const char *name, void *to)
+static bool find(chi_dynamic_library *library, const char *name, void *to)
 {
 	if (find_optional(library, name, to))
 		return true;
@@ -33,7 +33,7 @@ static bool find(chi_module *library, const char *name, void *to)
 // Never unloaded.
 static bool load(void)
 {
-	chi_module *library = chi_module_open_alone(CHI_HDF5_LIBRARY);
+	chi_dynamic_library *library = chi_dynamic_library_open_alone(CHI_HDF5_LIBRARY);
 	if (!library) {
 		chi_error why;
 		chi_error_save(&why);

@@ -53,7 +53,7 @@ static const char *type_name(const chi_hdf5 *h, hid_t type, char text[32])
 	return text;
 }
 
-// With more axes than a tensor, without a shape.
+// A dataset with more axes than a tensor gets no shape.
 static choir_status add_dataset(const chi_hdf5 *h, choir_array_list *l, hid_t id, const char *name)
 {
 	char text[32];

@@ -1,4 +1,4 @@
-// Limits, and grey.
+// Limits of images, and the conversion to grey.
 #include "data/source/image/image.h"
 
 #include <inttypes.h>

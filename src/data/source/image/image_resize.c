@@ -1,8 +1,7 @@
-// Bilinear resizing with antialiasing: each output pixel is a weighted mean under a triangle,
-// which is as wide as two output pixels when the image shrinks. Rows come first, then columns,
-// with weights of 22 bits and 8 bits of the pixels between, as in Pillow; torchvision's tensors
-// with antialias=True differ by up to one step of 255. TensorFlow's antialias=True does not round
-// in between.
+// Bilinear resizing with antialiasing: an output pixel is a weighted mean under a triangle, two
+// output pixels wide when the image shrinks. Rows come first, then columns, with weights of 22
+// bits and 8-bit pixels in between, as in Pillow; torchvision's tensors with antialias=True differ
+// by up to one step of 255. TensorFlow's antialias=True does not round in between.
 #include "data/source/image/resize_loops.h"
 
 #include <math.h>
@@ -68,7 +67,7 @@ static int64_t taps_of(int64_t inputs, int64_t outputs)
 	return inputs <= outputs ? 3 : 2 * ((inputs + outputs - 1) / outputs) + 1;
 }
 
-// Grey rows, and the last RGB row, behind which nothing may be read.
+// Grey rows, and the last RGB row, after which nothing may be read.
 static void resize_row(const axis *a, const uint8_t *from, uint8_t *to, int64_t channels)
 {
 	for (int64_t i = 0; i < a->outputs; i++)

@@ -47,7 +47,7 @@ static uint64_t number_at(const choir_column *c, size_t i)
 	return p[i];
 }
 
-// Innermost first.
+// Sizes, innermost first.
 typedef struct {
 	size_t elements, content, list, feature, entry;
 } sizes;

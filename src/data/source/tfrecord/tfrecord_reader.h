@@ -11,7 +11,7 @@ chi_records *chi_records_open(const char *path, choir_compression compression);
 void chi_records_close(chi_records *r);
 // data: until the next call. CHOIR_CORRUPT names file, record and byte.
 choir_status chi_records_next(chi_records *r, const unsigned char **data, size_t *bytes);
-// After CHOIR_CORRUPT.
+// After CHOIR_CORRUPT: whether the next record can be read.
 bool chi_records_known_next(const chi_records *r);
 // Prefixes a failure with "FILE: record N at byte B" of the last record: N from 0, B its length's
 // offset, unpacked.

@@ -70,7 +70,8 @@ typedef choir_status choir_closure_fn(choir_closure *c, void *user);
 choir_strategy *choir_closure_strategy(choir_closure *c); // the worker's strategy
 // The arguments of choir_coordinator_schedule, valid until the function returns.
 choir_values *choir_closure_args(choir_closure *c);
-// Copies value to the leaf called name of the closure's result.
+// Copies value to the leaf called name of the closure's result. If the result has more than
+// 64 MiB, the closure fails with CHOIR_INVALID.
 CHOIR_MUST_CHECK choir_status choir_closure_return(
 		choir_closure *c, const char *name, choir_tensor *value);
 // The worker's dataset (TensorFlow's create_per_worker_dataset). The function called name makes it
@@ -137,7 +138,8 @@ void choir_coordinator_free(choir_coordinator *c);
 // Schedules a call of a function on any worker. Blocks only while the queue is full. args has
 // plain tensors, which are copied; NULL: none. Sets *value, unless value is NULL, to a handle of
 // the result. If an earlier closure has failed, returns that failure, which no later call returns.
-// This closure and all waiting closures then fail with CHOIR_CANCELLED.
+// This closure and all waiting closures then fail with CHOIR_CANCELLED. CHOIR_INVALID: args have
+// more than 64 MiB.
 CHOIR_MUST_CHECK choir_status choir_coordinator_schedule(
 		choir_coordinator *c, const char *name, choir_values *args, choir_remote_value **value);
 // Waits until all closures have ended. Returns a closure's failure as choir_coordinator_schedule

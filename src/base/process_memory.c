@@ -9,6 +9,7 @@
 enum { PARTS = 512, PART_BYTES = 1 << 28 }; // below the system's limits of a call
 
 static bool refuses;
+static chi_atomic64 read_bytes;
 
 void chi_process_memory_fence(void)
 {
@@ -20,6 +21,11 @@ void chi_process_memory_fence(void)
 void chi_process_memory_refuse(bool refuse)
 {
 	refuses = refuse;
+}
+
+uint64_t chi_process_memory_bytes(void)
+{
+	return chi_atomic64_load(&read_bytes);
 }
 
 // Appends a part, or extends the last one: a whole page costs no more than one byte.
@@ -53,6 +59,7 @@ bool chi_process_memory_read(int64_t pid, const chi_process_memory_part part[], 
 		chi_process_memory_fence();
 		if (process_vm_readv((pid_t) pid, to, targets, from, sources, 0) != (ssize_t) all)
 			return false;
+		(void) chi_atomic64_add(&read_bytes, all);
 	}
 	return !refuses;
 }

@@ -17,5 +17,6 @@ bool chi_process_memory_read(int64_t pid, const chi_process_memory_part part[], 
 // Other processes see earlier writes before later ones. Each read begins with a fence.
 void chi_process_memory_fence(void);
 
-// For tests: this process's reads fail.
+// For tests: this process's reads fail; how many bytes it has read.
 void chi_process_memory_refuse(bool refuse);
+uint64_t chi_process_memory_bytes(void);

@@ -1,5 +1,7 @@
 // The host never waits while it holds a lock. Chunks have streams of their own, because only a
 // member's thread may use the member's stream, which waits in stream order for all chunk streams.
+// Results from other members have streams of their own, so a member's next sum does not wait for
+// another member's result.
 #include "collective/chunk_transfer.h"
 
 #include "base/alloc.h"
@@ -11,14 +13,16 @@ choir_status chi_chunk_algorithm_open(
 {
 	chi_mutex_init(&r->kept_lock, CHI_RANK_CROSS, "kept memory");
 	CHOIR_TRY(chi_algorithm_open(&r->base, group, chunk, chunks));
-	r->chunk_stream = chi_alloc_array((size_t) group->members, sizeof *r->chunk_stream);
+	r->streams = 2 * group->members;
+	r->chunk_stream = chi_alloc_array((size_t) r->streams, sizeof *r->chunk_stream);
 	if (r->chunk_stream == NULL)
 		return choir_error_status();
 	const choir_device_table *kind = group->devices[0]->table;
 	r->all_queued = !kind->immediate && !kind->host_memory;
-	for (int i = 0; i < group->members; i++) {
-		r->all_queued = r->all_queued && group->devices[i]->table == kind;
-		r->chunk_stream[i].stream = chi_stream_new(group->devices[i]);
+	for (int i = 0; i < r->streams; i++) {
+		choir_device *d = group->devices[i % group->members];
+		r->all_queued = r->all_queued && d->table == kind;
+		r->chunk_stream[i].stream = chi_stream_new(d);
 		if (r->chunk_stream[i].stream == NULL)
 			return choir_error_status();
 		chi_mutex_init(&r->chunk_stream[i].lock, CHI_RANK_CROSS, "chunk stream");
@@ -35,7 +39,7 @@ static void release_kept(chi_chunk_algorithm *r)
 void chi_chunk_algorithm_close(void *self)
 {
 	chi_chunk_algorithm *r = self;
-	for (int i = 0; r->chunk_stream != NULL && i < r->base.group->members; i++) {
+	for (int i = 0; r->chunk_stream != NULL && i < r->streams; i++) {
 		if (r->chunk_stream[i].stream == NULL)
 			continue;
 		chi_stream_free(r->chunk_stream[i].stream);
@@ -62,7 +66,7 @@ choir_status chi_chunk_algorithm_wait(void *self, int member, uint64_t request, 
 	CHOIR_TRY(chi_algorithm_wait(self, member, request, seconds));
 	chi_stream own = { r->base.group->devices[member], c->stream };
 	uint64_t event;
-	for (int i = 0; c->in_stream && r->all_queued && i < r->base.group->members; i++) {
+	for (int i = 0; c->in_stream && r->all_queued && i < r->streams; i++) {
 		CHOIR_TRY(mark_chunk_stream(r, i, &event));
 		CHOIR_TRY(chi_stream_wait_event(&own, r->chunk_stream[i].stream, event));
 	}
@@ -134,7 +138,7 @@ static void settle(chi_chunk_algorithm *r, bool late)
 {
 	chi_error first;
 	chi_error_save(&first);
-	for (int i = 0; i < r->base.group->members; i++) {
+	for (int i = 0; i < r->streams; i++) {
 		chi_stream *stream = r->chunk_stream[i].stream;
 		uint64_t event;
 		if (stream->device->host_memory)
@@ -436,8 +440,9 @@ static choir_status deliver(chi_chunk_task *h, int from, const void *data, int m
 		CHOIR_TRY(wait_for_task(h));
 		return copy_to_other_kind(h, here, to, there, data);
 	}
-	CHOIR_TRY(enter(h, member, NULL, 0));
-	return leave(h, member, chi_stream_copy(stream_of(h, member), to, data, bytes_of(h)));
+	const int at = there == here ? member : h->algorithm->base.group->members + member;
+	CHOIR_TRY(enter(h, at, NULL, 0));
+	return leave(h, at, chi_stream_copy(stream_of(h, at), to, data, bytes_of(h)));
 }
 
 choir_status chi_chunk_deliver(

@@ -22,7 +22,8 @@ typedef struct {
 
 typedef struct {
 	chi_algorithm base;
-	chi_chunk_stream *chunk_stream;
+	chi_chunk_stream *chunk_stream; // of each member for sums, then of each for results
+	int streams;
 	bool all_queued; // the devices are of one kind and have streams and memory of their own
 	chi_mutex kept_lock;
 	int n_kept;

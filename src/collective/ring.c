@@ -1,13 +1,17 @@
 // One chunk per member is summed on its way around the ring to its owner, and goes around again to
 // be delivered, so all links work at once. Unlike in the usual ring, only the two halves of a tree
-// node are added (docs/decisions/0042).
+// node are added (docs/decisions/0042). Of two members, each fetches the other's half.
 #include "collective/chunk_transfer.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)
 {
 	(void) kind;
 	const bool long_enough = bytes >= (int64_t) group->members * CHI_CHUNK * 4;
-	return chi_group_memories(group) >= 3 && long_enough ? 20 : 1;
+	int min = 2;
+	for (int i = 0; i < group->members; i++)
+		if (group->devices[i]->host_memory)
+			min = 3;
+	return chi_group_memories(group) >= min && long_enough ? 20 : 1;
 }
 
 static choir_status gather(chi_chunk *g)
@@ -17,7 +21,8 @@ static choir_status gather(chi_chunk *g)
 		return chi_chunk_take_whole(g);
 	for (int k = 0; k < members; k++) {
 		const int next = (first + k) % members;
-		CHOIR_TRY(chi_chunk_move(g, next));
+		if (members > 2)
+			CHOIR_TRY(chi_chunk_move(g, next));
 		CHOIR_TRY(chi_chunk_take(g, next));
 	}
 	return chi_chunk_finish(g);
@@ -49,7 +54,8 @@ static choir_status do_chunk(void *self, const chi_round *round, int member, int
 	chi_chunk_task h;
 	chi_chunk g;
 	chi_chunk_task_begin(&h, r, round, index, member);
-	chi_chunk_begin(&g, &h, c->kind == CHOIR_BROADCAST ? owner : (owner + 1) % members);
+	const bool stays = c->kind == CHOIR_BROADCAST || members <= 2;
+	chi_chunk_begin(&g, &h, stays ? owner : (owner + 1) % members);
 	choir_status status = gather(&g);
 	if (status == CHOIR_OK)
 		status = pass_on(&g);

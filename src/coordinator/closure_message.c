@@ -36,6 +36,12 @@ choir_status chi_values_pack(choir_values *set, chi_pack *to)
 		const size_t bytes = t->is_number
 				? sizeof t->number
 				: (size_t) choir_shape_elements(&t->shape) * chi_dtype_size(t->dtype);
+		if (bytes > CHI_CLOSURE_MAX || to->bytes > CHI_CLOSURE_MAX - bytes)
+			return choir_fail(CHOIR_INVALID,
+					"leaf \"%.100s\": with its %zu bytes a closure's values have more than %d; "
+					"these "
+					"are the most that travel",
+					set->leaf[i].name, bytes, CHI_CLOSURE_MAX);
 		chi_pack_text(to, set->leaf[i].name);
 		chi_shape_pack(to, t->is_number ? CHOIR_F64 : t->dtype, &t->shape);
 		chi_pack_u64(to, bytes);

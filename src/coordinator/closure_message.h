@@ -4,7 +4,9 @@
 #include "base/serialization.h"
 #include "choir/value.h"
 
-// CHOIR_INVALID: a leaf is not a plain tensor or number. set may be NULL.
+enum { CHI_CLOSURE_MAX = 64 << 20 }; // bytes of arguments, and of results
+
+// CHOIR_INVALID: a leaf is not a plain tensor or number; too many bytes. set may be NULL.
 choir_status chi_values_pack(choir_values *set, chi_pack *to);
 choir_status chi_values_unpack(choir_values *set, chi_unpack *u);
 void chi_shape_pack(chi_pack *to, choir_dtype dtype, const choir_shape *shape);

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/options.h"
 #include "cluster/roles.h"
+#include "coordinator/closure_message.h"
 #include "coordinator/protocol.h"
 #include "coordinator/serve_ps.h"
 #include "coordinator/serve_worker.h"
@@ -253,10 +254,10 @@ choir_status chi_task_introduce(
 
 chi_hub_options chi_task_hub_options(const choir_task *t, size_t model_bytes)
 {
-	// Values with up to two slots, and arguments or results of up to 64 MiB.
+	// Values with up to two slots, and arguments or results.
 	return (chi_hub_options){ .heartbeat = t->o.heartbeat,
 		.lost_after = t->o.lost_after,
-		.max = 4 * (uint64_t) model_bytes + ((uint64_t) 65 << 20) };
+		.max = 4 * (uint64_t) model_bytes + CHI_CLOSURE_MAX + (1 << 20) };
 }
 
 static choir_status serve(

@@ -6,16 +6,6 @@ void chi_heartbeat_begin(chi_heartbeat *h, double every, double lost_after, doub
 	*h = (chi_heartbeat){ every, lost_after, now, now, now };
 }
 
-void chi_heartbeat_sent(chi_heartbeat *h, double now)
-{
-	h->sent = now;
-}
-
-void chi_heartbeat_heard(chi_heartbeat *h, double now)
-{
-	h->heard = now;
-}
-
 bool chi_heartbeat_due(const chi_heartbeat *h, double now)
 {
 	return now >= h->sent + h->every;

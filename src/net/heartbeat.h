@@ -11,8 +11,6 @@ typedef struct {
 } chi_heartbeat;
 
 void chi_heartbeat_begin(chi_heartbeat *h, double every, double lost_after, double now);
-void chi_heartbeat_sent(chi_heartbeat *h, double now);
-void chi_heartbeat_heard(chi_heartbeat *h, double now);
 bool chi_heartbeat_due(const chi_heartbeat *h, double now);
 // Call it after receiving all that has arrived. If this process was stopped since the last call,
 // the peer's time begins again.

@@ -136,7 +136,7 @@ choir_status chi_peer_send(
 	const choir_status status = chi_link_send(&p->link, kind, stream, parts, n);
 	if (status != CHOIR_OK)
 		lose(p, status);
-	chi_heartbeat_sent(&p->heartbeat, chi_hub_now(p->hub));
+	p->heartbeat.sent = chi_hub_now(p->hub);
 	return status;
 }
 
@@ -222,8 +222,26 @@ static choir_status receive(chi_hub *h, chi_peer *p)
 		CHOIR_TRY(status);
 		if (frame == NULL)
 			return CHOIR_OK;
-		chi_heartbeat_heard(&p->heartbeat, chi_hub_now(h));
+		p->heartbeat.heard = chi_hub_now(h);
 		CHOIR_TRY(take(h, p, frame, payload));
+	}
+	p->more = true;
+	return CHOIR_OK;
+}
+
+// Until the other end has closed: if this end closed first, a message that is on its way here
+// would fail there before the goodbye is read.
+static choir_status drain(chi_peer *p)
+{
+	p->more = false;
+	for (int i = 0; i < FRAMES_A_TURN; i++) {
+		const chi_net_frame *frame;
+		const void *payload;
+		CHOIR_TRY(chi_link_receive(&p->link, &frame, &payload));
+		if (frame == NULL)
+			return CHOIR_OK;
+		if (frame->kind == CHI_NET_BYE)
+			return CHOIR_END;
 	}
 	p->more = true;
 	return CHOIR_OK;
@@ -232,8 +250,8 @@ static choir_status receive(chi_hub *h, chi_peer *p)
 static void serve(chi_hub *h, chi_peer *p)
 {
 	choir_status status = chi_link_flush(&p->link);
-	if (status == CHOIR_OK && !p->ending)
-		status = receive(h, p);
+	if (status == CHOIR_OK)
+		status = p->ending ? drain(p) : receive(h, p);
 	if (status != CHOIR_OK)
 		lose(p, status);
 }
@@ -281,13 +299,13 @@ static choir_status prepare(chi_hub *h, int *n, double *until)
 			if (status != CHOIR_OK)
 				lose(p, status);
 		}
-		if (p->ending && chi_link_waiting(&p->link) == 0)
+		if (p->ending && !p->joined && chi_link_waiting(&p->link) == 0)
 			p->gone = true;
 		const double next = p->ending || !p->joined ? p->until : chi_heartbeat_next(&p->heartbeat);
 		*until = p->gone || p->more ? -HUGE_VAL : fmin(*until, next);
 		h->waiting[count] = p;
 		h->waits[count++] = (choir_connection_wait){ .connection = p->link.connection,
-			.receive = !p->ending,
+			.receive = true,
 			.send = chi_link_waiting(&p->link) > 0 };
 	}
 	*n = count;

@@ -23,7 +23,7 @@ struct chi_peer {
 	chi_heartbeat heartbeat;
 	double until; // of the handshake, or of the end
 	bool joined;
-	bool ending;
+	bool ending; // waits for the other end to close
 	bool more; // received frames may be left
 	bool gone;
 	chi_error why; // gone
@@ -72,5 +72,6 @@ int chi_hub_open_connections(const chi_hub *h);
 choir_status chi_peer_send(
 		chi_peer *p, uint16_t kind, uint32_t stream, const choir_connection_part parts[], int n);
 choir_status chi_peer_send_pack(chi_peer *p, uint16_t kind, uint32_t stream, const chi_pack *pack);
-// Closes after the last byte has left. lost is not called.
+// Says goodbye, and closes when the peer has closed, after 2 seconds at the latest. lost is not
+// called.
 void chi_peer_end(chi_peer *p, choir_status status, const char *why);

@@ -9,7 +9,7 @@ void chi_net_frame_pack(const chi_net_frame *f, unsigned char header[CHI_NET_HEA
 {
 	chi_put_number(header, MAGIC, 2);
 	chi_put_number(header + 2, CHI_NET_VERSION, 1);
-	chi_put_number(header + 3, f->flags, 1);
+	chi_put_number(header + 3, 0, 1);
 	chi_put_number(header + 4, f->kind, 2);
 	chi_put_number(header + 6, 0, 2);
 	chi_put_number(header + 8, f->stream, 4);
@@ -28,11 +28,10 @@ choir_status chi_net_frame_unpack(
 	if (header[2] != CHI_NET_VERSION)
 		return choir_fail(CHOIR_CORRUPT, "message: protocol version %d; %d is needed", header[2],
 				CHI_NET_VERSION);
-	if (chi_get_number(header + CRC_AT, 4) != chi_crc32c(0, header, CRC_AT) ||
+	if (chi_get_number(header + CRC_AT, 4) != chi_crc32c(0, header, CRC_AT) || header[3] != 0 ||
 			chi_get_number(header + 6, 2) != 0)
 		return choir_fail(CHOIR_CORRUPT, "message: its header is damaged");
 	*f = (chi_net_frame){ .kind = (uint16_t) chi_get_number(header + 4, 2),
-		.flags = header[3],
 		.stream = (uint32_t) chi_get_number(header + 8, 4),
 		.sequence = chi_get_number(header + 12, 8),
 		.bytes = chi_get_number(header + 20, 8) };

@@ -1,5 +1,5 @@
 // A header of 32 bytes and a payload. Numbers are little-endian. In bytes: magic 2, protocol
-// version 1, flags 1, kind 2, zero 2, stream 4, sequence 8, payload bytes 8, CRC-32C of the first
+// version 1, zero 1, kind 2, zero 2, stream 4, sequence 8, payload bytes 8, CRC-32C of the first
 // 28 bytes 4.
 #pragma once
 
@@ -16,7 +16,6 @@ enum {
 
 typedef struct {
 	uint16_t kind;
-	uint8_t flags;
 	uint32_t stream;
 	uint64_t sequence; // from 0, per direction
 	uint64_t bytes; // of the payload

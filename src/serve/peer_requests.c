@@ -308,11 +308,12 @@ static choir_status take_bytes(chi_session *s, chi_peer *peer, uint64_t token, c
 {
 	choir_device *device;
 	const uint64_t address = chi_unpack_u64(u), bytes = chi_unpack_u64(u);
-	const uint64_t from = chi_unpack_u64(u), sender = chi_unpack_u64(u);
+	const uint64_t from = chi_unpack_u64(u);
+	const chi_served_reading other = { peer->handshake.peer.pid, chi_unpack_u64(u),
+		s->incarnation };
 	void *memory = chi_session_find(s, address, (size_t) bytes, &device);
 	const bool done = memory != NULL && device->host_memory && !u->failed &&
-			chi_session_read_memory(
-					s, peer->handshake.peer.pid, memory, from, (size_t) bytes, sender);
+			chi_session_read_memory(&other, memory, from, (size_t) bytes);
 	return answer(peer, token, done ? CHOIR_OK : CHOIR_UNSUPPORTED);
 }
 

@@ -51,24 +51,26 @@ static choir_status close_request(chi_session *s, chi_served_request *r)
 	return status;
 }
 
-bool chi_session_read_memory(const chi_session *s, int64_t pid, void *to, uint64_t memory,
-		size_t bytes, uint64_t sender)
+bool chi_session_read_memory(
+		const chi_served_reading *from, void *to, uint64_t memory, size_t bytes)
 {
 	uint64_t incarnation = 0;
 	const chi_process_memory_part part[] = { { to, memory, bytes },
-		{ &incarnation, sender, sizeof incarnation } };
-	return chi_process_memory_read(pid, part, 2) && incarnation == s->incarnation;
+		{ &incarnation, from->address, sizeof incarnation } };
+	return from->pid != 0 && chi_process_memory_read(from->pid, part, 2) &&
+			incarnation == from->incarnation;
 }
 
-static int64_t pid_of(chi_session *s, uint32_t server)
+// The address is that of the incarnation here.
+static chi_served_reading reading_of(chi_session *s, uint32_t server)
 {
+	chi_served_reading found = { 0 };
 	chi_mutex_lock(&s->lock);
-	const chi_served_peer *p = s->others;
-	while (p != NULL && p->number != server)
-		p = p->next;
-	const int64_t pid = p == NULL ? 0 : p->pid;
+	for (const chi_served_peer *p = s->others; p != NULL; p = p->next)
+		if (p->number == server)
+			found = (chi_served_reading){ p->pid, (uintptr_t) &p->incarnation, p->incarnation };
 	chi_mutex_unlock(&s->lock);
-	return pid;
+	return found;
 }
 
 static void forget_pid(chi_session *s, uint32_t server)
@@ -84,26 +86,26 @@ static void forget_pid(chi_session *s, uint32_t server)
 static bool transfer_directly(chi_session *s, void *here, uint64_t there, size_t bytes, bool push)
 {
 	const uint32_t server = chi_remote_server_of(there);
-	const int64_t pid = pid_of(s, server);
+	chi_served_reading other = reading_of(s, server);
 	chi_served_request r;
 	chi_pack p;
 	unsigned char found[16] = { 0 };
-	if (pid == 0)
+	if (other.pid == 0)
 		return false;
 	open_request(s, &r, server, &p);
 	chi_pack_u64(&p, there);
 	chi_pack_u64(&p, bytes);
 	if (push) {
 		chi_pack_u64(&p, (uintptr_t) here);
-		chi_pack_u64(&p, (uintptr_t) &s->incarnation);
+		chi_pack_u64(&p, other.address);
 	}
 	r.to = push ? NULL : found;
 	r.bytes = push ? 0 : sizeof found;
 	post_request(s, &r, push ? CHI_REMOTE_TAKE : CHI_REMOTE_LOCATE, &p);
 	bool done = close_request(s, &r) == CHOIR_OK;
+	other.address = chi_get_number(found + 8, 8);
 	if (done && !push)
-		done = chi_session_read_memory(
-				s, pid, here, chi_get_number(found, 8), bytes, chi_get_number(found + 8, 8));
+		done = chi_session_read_memory(&other, here, chi_get_number(found, 8), bytes);
 	if (!done)
 		forget_pid(s, server);
 	return done;

@@ -8,7 +8,6 @@ choir_status chi_session_push(chi_served_stream *s, uint64_t to, uint64_t from, 
 choir_status chi_session_pull(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes);
 choir_status chi_session_await(
 		chi_served_stream *s, uint32_t server, uint32_t stream, uint64_t number);
-// False: the memory cannot be read, or process pid does not have the program's incarnation at the
-// address sender.
-bool chi_session_read_memory(const chi_session *s, int64_t pid, void *to, uint64_t memory,
-		size_t bytes, uint64_t sender);
+// False: the memory cannot be read, or it is another process's.
+bool chi_session_read_memory(
+		const chi_served_reading *from, void *to, uint64_t memory, size_t bytes);

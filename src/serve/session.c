@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "serve/stream_command.h"
 #include "serve/peer_requests.h"
+#include "serve/peer_transfer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -355,6 +356,19 @@ static void close_stream(chi_session *s, chi_served_stream **at)
 	chi_cond_signal(&stream->work);
 }
 
+// On another host a process of this number is another one.
+static choir_status lend(chi_session *s, chi_unpack *u)
+{
+	const chi_handshake *h = &s->program->handshake;
+	const chi_served_reading program = { h->peer.pid, chi_unpack_u64(u), s->incarnation };
+	chi_pack p = { 0 };
+	CHOIR_TRY(chi_unpack_end(u, "LEND"));
+	if (strcmp(h->own->host, h->peer.host) != 0 || !chi_session_read_memory(&program, NULL, 0, 0))
+		return CHOIR_OK;
+	s->lender = program;
+	return chi_session_post(s, s->program, 0, CHI_REMOTE_READS, &p);
+}
+
 static choir_status take(
 		chi_session *s, uint32_t command, uint32_t number, chi_served_frame *frame, chi_unpack *u)
 {
@@ -367,6 +381,8 @@ static choir_status take(
 		return release(s, u);
 	if (command == CHI_COMMAND_PEER)
 		return chi_session_add_peer(s, u);
+	if (command == CHI_COMMAND_LEND)
+		return lend(s, u);
 	if (*at == NULL || command == 0 || command == CHI_COMMAND_OPEN || command >= CHI_COMMANDS)
 		return choir_fail(CHOIR_CORRUPT, "command %u of stream %u", command, number);
 	if (command == CHI_COMMAND_SYNC)

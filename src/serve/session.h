@@ -17,6 +17,13 @@ typedef struct {
 	size_t bytes, users;
 } chi_served_frame;
 
+// Another process's memory. At an address there is an incarnation that this process knows, so
+// another process of the same number is not taken for it.
+typedef struct {
+	int64_t pid; // 0: it cannot be read
+	uint64_t address, incarnation;
+} chi_served_reading;
+
 // Freed when all streams have passed this task.
 typedef struct {
 	uint64_t address;
@@ -98,6 +105,7 @@ struct chi_session {
 	chi_hub *hub;
 	chi_peer *program;
 	uint64_t incarnation;
+	chi_served_reading lender; // the program
 	uint32_t number; // of this server, in addresses
 	int devices, cores;
 	choir_device *const *device;

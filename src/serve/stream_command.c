@@ -33,6 +33,35 @@ static choir_status send(chi_served_stream *s, chi_unpack *u)
 	return chi_stream_send(s->local, memory, data, bytes);
 }
 
+static choir_status take(chi_served_stream *s, chi_unpack *u)
+{
+	chi_session *session = s->session;
+	choir_device *device;
+	const uint64_t address = chi_unpack_u64(u), bytes = chi_unpack_u64(u);
+	const uint64_t from = chi_unpack_u64(u);
+	chi_mutex_lock(&session->lock);
+	const chi_served_reading lender = session->lender;
+	chi_mutex_unlock(&session->lock);
+	if (u->failed || bytes > CHI_REMOTE_PIECE || lender.pid == 0)
+		return choir_fail(CHOIR_CORRUPT, "a take of %" PRIu64 " bytes", bytes);
+	void *memory = find(session, address, (size_t) bytes, &device);
+	if (memory == NULL)
+		return CHOIR_CORRUPT;
+	void *staging = device->host_memory ? NULL : chi_alloc((size_t) bytes);
+	if (staging == NULL && !device->host_memory)
+		return CHOIR_NO_MEMORY;
+	choir_status status = CHOIR_OK;
+	if (!chi_session_read_memory(
+				&lender, staging != NULL ? staging : memory, from, (size_t) bytes))
+		status = choir_fail(CHOIR_PEER_LOST, "the program's memory cannot be read");
+	else if (staging != NULL)
+		status = chi_stream_send(s->local, memory, staging, (size_t) bytes);
+	if (staging != NULL && status == CHOIR_OK)
+		status = chi_stream_wait(s->local);
+	chi_free(staging);
+	return status;
+}
+
 static choir_status fetch(chi_served_stream *s, chi_unpack *u)
 {
 	choir_device *device;
@@ -178,6 +207,9 @@ choir_status chi_served_run(chi_served_stream *s, const chi_served_task *t)
 	switch (t->command) {
 	case CHI_COMMAND_SEND:
 		status = send(s, &u);
+		break;
+	case CHI_COMMAND_TAKE:
+		status = take(s, &u);
 		break;
 	case CHI_COMMAND_FETCH:
 		status = fetch(s, &u);

@@ -27,7 +27,7 @@ static const char *chosen(const char *first, const char *second, const char *nam
 TEST(the_best_score_is_chosen)
 {
 	assert_string_equal(chosen("cpu:0", "cpu:1", NULL), "direct");
-	assert_string_equal(chosen("far:0", "far:1", NULL), "reduce_to_one_device");
+	assert_string_equal(chosen("far:0", "far:1", NULL), "ring");
 	assert_string_equal(chosen("cpu:0", "far:1", NULL), "reduce_to_one_device");
 	assert_string_equal(chosen("cpu:0", "cpu:1", "reduce_to_one_device"), "reduce_to_one_device");
 	static const char *const far[] = { "far:0", "far:1", "far:2", "cpu:0", "cpu:1" };

@@ -36,7 +36,8 @@ choir_task *job_task(const job *j, const char *type, int index)
 		snprintf(ps, sizeof ps, "127.0.0.1:0");
 	return choir_task_new(CHOIR_OPTIONS(choir_task_options, .type = type, .index = index,
 			.address = j->address, .ps_address = ps, .servers = j->servers, .key_file = j->key,
-			.start_timeout = 8, .heartbeat = 0.1, .lost_after = j->lost_after));
+			.start_timeout = j->patience > 0 ? j->patience : 8, .heartbeat = 0.1,
+			.lost_after = j->lost_after));
 }
 
 // In the child.

@@ -11,6 +11,7 @@ typedef struct {
 	char folder[64], address[128], key[128];
 	int servers;
 	double lost_after; // 0: 5
+	double patience; // of new processes until others come, 0: 8
 	const choir_strategy_options *strategy;
 	const choir_coordinator_options *options;
 	pid_t pid[JOB_PROCESSES]; // servers first, then workers; 0: none

@@ -4,7 +4,6 @@
 #include "choir/coordinator.h"
 #include "choir/layer.h"
 #include "choir/optimizer.h"
-#include "choir/source.h"
 #include "choir/weights.h"
 
 #include "base/process_memory.h"
@@ -172,27 +171,6 @@ static choir_status scatters(choir_closure *c, void *user)
 			choir_fill(f, CHOIR_F32, CHOIR_SHAPE(1, 2), 1));
 }
 
-static choir_dataset *numbers(const choir_input_context *context, void *user)
-{
-	static const float column[] = { 1, 2, 3, 4 };
-	(void) context, (void) user;
-	const choir_column columns[] = { { .name = "n", .dtype = CHOIR_F32, .data = column } };
-	return choir_dataset_batch(
-			choir_dataset_repeat(choir_memory_dataset_new(4, 1, columns, true), -1), 2);
-}
-
-static choir_status reads(choir_closure *c, void *user)
-{
-	choir_values *batch = NULL;
-	(void) user;
-	CHOIR_TRY(choir_distributed_dataset_next(choir_closure_dataset(c, "numbers"), &batch));
-	choir_tensor *t =
-			choir_sum(choir_value_local(choir_values_find(batch, "n"), 0), CHOIR_ALL_AXES);
-	const choir_status status = choir_closure_return(c, "sum", choir_cast(t, CHOIR_F64));
-	choir_values_free(batch);
-	return status;
-}
-
 static const choir_function functions[] = {
 	{ "train", train, NULL },
 	{ "train_rows", train_rows, NULL },
@@ -201,8 +179,6 @@ static const choir_function functions[] = {
 	{ "nothing", nothing, NULL },
 	{ "deadly", deadly, NULL },
 	{ "scatters", scatters, NULL },
-	{ "reads", reads, NULL },
-	{ "numbers", NULL, numbers },
 	{ NULL, NULL, NULL },
 };
 
@@ -381,7 +357,6 @@ TEST(failures_are_told_once_and_cancel_what_waits)
 	choir_values *result;
 	bool done;
 	open_world(&w, 1, 1, false, 0);
-	assert_int_equal(choir_coordinator_schedule(w.c, "numbers", NULL, NULL), CHOIR_NOT_FOUND);
 	assert_int_equal(choir_coordinator_schedule(w.c, "no such", NULL, NULL), CHOIR_NOT_FOUND);
 	assert_int_equal(choir_coordinator_schedule(w.c, "add", NULL, &fine), CHOIR_OK);
 	assert_int_equal(choir_coordinator_fetch(w.c, fine, &result), CHOIR_OK);
@@ -407,23 +382,6 @@ TEST(failures_are_told_once_and_cancel_what_waits)
 	choir_remote_value_free(fine);
 	choir_remote_value_free(failed);
 	choir_remote_value_free(later);
-	close_world(&w);
-}
-
-// spec: D17, 2.16
-TEST(workers_have_their_own_datasets)
-{
-	world w = { .p.kind = CHOIR_SGD };
-	open_world(&w, 1, 1, false, 0);
-	static const double sums[] = { 3, 7, 3 };
-	for (int i = 0; i < 3; i++) {
-		choir_remote_value *value;
-		choir_values *result;
-		assert_int_equal(choir_coordinator_schedule(w.c, "reads", NULL, &value), CHOIR_OK);
-		assert_int_equal(choir_coordinator_fetch(w.c, value, &result), CHOIR_OK);
-		assert_true(number_of(result, "sum") == sums[i]);
-		choir_remote_value_free(value);
-	}
 	close_world(&w);
 }
 
@@ -565,6 +523,12 @@ TEST(others_do_not_get_in)
 	open_world(&w, 1, 1, true, 0);
 	const int other = job_start(&w.j, "worker", 0, "another program");
 	assert_int_equal(job_wait(&w.j, other), CHOIR_STATE);
+	choir_coordinator_options fewer = w.options; // a table without the first function
+	fewer.functions = &functions[1];
+	w.j.options = &fewer;
+	const int differs = job_start(&w.j, "worker", 0, NULL);
+	assert_int_equal(job_wait(&w.j, differs), CHOIR_STATE);
+	w.j.options = &w.options;
 	const int late = job_start(&w.j, "ps", 0, NULL); // there is one
 	assert_int_equal(job_wait(&w.j, late), CHOIR_STATE);
 	stranger = w.j;

@@ -40,7 +40,7 @@ WRITABLE = {
     "recursive_lock.c": {"self": "its address says which thread this is"},
     "lock.c": {"held held_count": "the locks this thread holds, in debug builds"},
     "transport.c": {"registry registered": "the registered transports"},
-    "process_memory.c": {"refuses": "whether other processes' memory cannot be read, for tests"},
+    "process_memory.c": {"refuses read_bytes": "whether other processes' memory cannot be read, and how much was, for tests"},
     "health.c": {"chi_health_page own writing": "what this process tells its supervisor"},
     "trace.c": {"sink chi_trace_wanted": "the trace sink", "own_spans": "what each thread records"},
     "context.c": {"top set_strategy called calls": "the context this thread is in"},

@@ -199,6 +199,36 @@ TEST(ends_are_seen)
 	}
 }
 
+// The goodbye is read, even if the other end has something to say meanwhile.
+TEST(a_goodbye_is_not_overtaken_by_the_end)
+{
+	world w;
+	open_world(&w, 2, 500);
+	open_node(&w, 1, "worker", "a");
+	dial(&w, 1);
+	node *a = &w.node[0], *b = &w.node[1];
+	chi_peer_end(a->peer, CHOIR_CANCELLED, "enough of this");
+	const double until = net_sim_now(w.s) + 0.3; // b does not run
+	net_sim_stop(w.s, 1, true);
+	for (int i; (i = net_sim_next(w.s, until)) != CHOIR_NONE;)
+		assert_int_equal(chi_hub_step(w.node[i].hub, HUGE_VAL), CHOIR_OK);
+	net_sim_stop(w.s, 1, false);
+	send_number(b->peer, 0, 30000);
+	run(&w, 1);
+	assert_int_equal(b->lost_status, CHOIR_CANCELLED);
+	assert_text_holds(b->lost_text, "enough of this");
+	assert_int_equal(a->lost, 0);
+	assert_int_equal(chi_hub_open_connections(a->hub), 0);
+	dial(&w, 1); // a peer that says nothing more is given two seconds
+	net_sim_stop(w.s, 1, true);
+	chi_peer_end(a->peer, CHOIR_CANCELLED, "enough of this");
+	run(&w, 1.5);
+	assert_int_equal(chi_hub_open_connections(a->hub), 1);
+	run(&w, 1);
+	assert_int_equal(chi_hub_open_connections(a->hub), 0);
+	close_world(&w);
+}
+
 // A process that was stopped itself does not take the others for lost.
 TEST(own_stop_is_no_silence_of_others)
 {

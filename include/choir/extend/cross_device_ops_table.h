@@ -74,8 +74,9 @@ typedef struct choir_cross_device_ops_table {
 	// How well the algorithm suits the group and a collective of this many bytes, from 0 (not at
 	// all) to 100. A new strategy takes the named table, else the table with the highest score for
 	// an all-reduce of 1 MiB. "direct" has 100 if all members have host memory, else 0. "ring" has
-	// 20 if there are three or more separate memories, and at least 32 KiB for each member, else
-	// 1. "hierarchical_copy" has 10 with four or more separate memories, else 1.
+	// 20 if there are at least 32 KiB for each member and three or more separate memories, or two
+	// that are not the host's; else 1. "hierarchical_copy" has 10 with four or more separate
+	// memories, else 1.
 	// "reduce_to_one_device" has 1.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self

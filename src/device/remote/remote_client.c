@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double LOOK = 0.0005, ACTIVE = 0.01, LONGEST = 60; // seconds
+static const double LOOK = 0.0005, ACTIVE = 0.001, LONGEST = 60; // seconds
 static const double STARTS = 2, PAUSE = 0.02; // of a server that does not listen yet
 enum { LINK_MAX = 1 << 20, URGENT = 1 << 16 }; // bytes
 
@@ -96,7 +96,9 @@ static choir_status take_frame(
 		u.failed |= bytes > r->in_flight;
 		r->in_flight -= u.failed ? 0 : bytes;
 		chi_cond_broadcast(&r->changed);
-	} else
+	} else if (f->kind == CHI_REMOTE_READS)
+		r->reads = true;
+	else
 		u.failed = true;
 	chi_mutex_unlock(&r->lock);
 	return chi_unpack_end(&u, "of the device server");
@@ -196,6 +198,28 @@ static choir_status join(chi_remote_server *r)
 	return status;
 }
 
+static void add_header(chi_remote_server *r, const chi_remote_stream *s, uint32_t command)
+{
+	r->start = r->outbox.bytes;
+	chi_pack_u32(&r->outbox, command);
+	chi_pack_u32(&r->outbox, s == NULL ? 0 : s->number);
+	chi_pack_u32(&r->outbox, 0);
+	chi_pack_u32(&r->outbox, 0);
+}
+
+static choir_status complete(chi_remote_server *r)
+{
+	const size_t bytes = r->outbox.bytes - r->start;
+	if (r->outbox.failed) {
+		r->outbox.bytes = r->start;
+		r->outbox.failed = false;
+		return CHOIR_NO_MEMORY;
+	}
+	chi_put_number(r->outbox.data + r->start + 8, bytes - CHI_COMMAND_HEADER, 4);
+	r->in_flight += bytes;
+	return CHOIR_OK;
+}
+
 static choir_status connect_to(chi_remote_server *r)
 {
 	const char *file = getenv("CHOIR_KEY_FILE");
@@ -215,6 +239,9 @@ static choir_status connect_to(chi_remote_server *r)
 	if (r->hub == NULL)
 		return CHOIR_NO_MEMORY;
 	CHOIR_TRY(join(r));
+	add_header(r, NULL, CHI_COMMAND_LEND);
+	chi_pack_u64(&r->outbox, (uintptr_t) &r->hello.incarnation);
+	CHOIR_TRY(complete(r));
 	CHOIR_TRY(chi_thread_start(&r->thread, "choir-remote", work, r));
 	chi_thread_detach(&r->thread);
 	return CHOIR_OK;
@@ -287,15 +314,6 @@ static choir_status check_process(const chi_remote_server *r)
 			"process");
 }
 
-static void add_header(chi_remote_server *r, const chi_remote_stream *s, uint32_t command)
-{
-	r->start = r->outbox.bytes;
-	chi_pack_u32(&r->outbox, command);
-	chi_pack_u32(&r->outbox, s == NULL ? 0 : s->number);
-	chi_pack_u32(&r->outbox, 0);
-	chi_pack_u32(&r->outbox, 0);
-}
-
 choir_status chi_remote_begin(
 		chi_remote_server *r, chi_remote_stream *s, uint32_t command, size_t bytes)
 {
@@ -307,19 +325,6 @@ choir_status chi_remote_begin(
 	else
 		chi_mutex_unlock(&r->lock);
 	return status;
-}
-
-static choir_status complete(chi_remote_server *r)
-{
-	const size_t bytes = r->outbox.bytes - r->start;
-	if (r->outbox.failed) {
-		r->outbox.bytes = r->start;
-		r->outbox.failed = false;
-		return CHOIR_NO_MEMORY;
-	}
-	chi_put_number(r->outbox.data + r->start + 8, bytes - CHI_COMMAND_HEADER, 4);
-	r->in_flight += bytes;
-	return CHOIR_OK;
 }
 
 choir_status chi_remote_end(chi_remote_server *r, chi_remote_stream *s)
@@ -349,6 +354,30 @@ void chi_remote_flush(chi_remote_server *r)
 	if (r->outbox.bytes > 0)
 		wake(r, true);
 	chi_mutex_unlock(&r->lock);
+}
+
+chi_remote_loan *chi_remote_lend(chi_remote_stream *s)
+{
+	chi_remote_server *r = s->server;
+	chi_remote_loan *found = NULL;
+	if (chi_fork_generation() != r->generation) // the lock may be held for ever
+		return NULL;
+	chi_mutex_lock(&r->lock);
+	for (int i = 0; r->reads && found == NULL && i < CHI_REMOTE_LOANS; i++) {
+		chi_remote_loan *l = &r->loan[i];
+		if (l->stream == NULL || l->stream->reached >= l->number)
+			found = l;
+	}
+	if (found != NULL && found->memory == NULL)
+		found->memory = chi_alloc(CHI_REMOTE_PIECE);
+	if (found != NULL && found->memory == NULL)
+		found = NULL;
+	if (found != NULL) {
+		found->stream = s;
+		found->number = UINT64_MAX;
+	}
+	chi_mutex_unlock(&r->lock);
+	return found;
 }
 
 static choir_status ask(chi_remote_stream *s, uint64_t number)

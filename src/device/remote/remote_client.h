@@ -34,6 +34,14 @@ typedef struct {
 	uint64_t memory, used;
 } chi_remote_device;
 
+// Memory from which a server on this host reads what a stream writes, until a command is done.
+enum { CHI_REMOTE_LOANS = 32 };
+typedef struct {
+	unsigned char *memory; // CHI_REMOTE_PIECE; NULL: not yet made
+	const chi_remote_stream *stream; // NULL: free
+	uint64_t number;
+} chi_remote_loan;
+
 struct chi_remote_server {
 	chi_remote_server *next;
 	uint32_t number;
@@ -59,6 +67,8 @@ struct chi_remote_server {
 	chi_remote_device device[CHI_REMOTE_DEVICES];
 	char library[64];
 	bool library_checked;
+	bool reads; // the server can read this process's memory
+	chi_remote_loan loan[CHI_REMOTE_LOANS];
 	bool knows[CHI_REMOTE_SERVERS];
 };
 
@@ -76,6 +86,9 @@ choir_status chi_remote_end(chi_remote_server *r, chi_remote_stream *s);
 // Drops the command and unlocks the server.
 void chi_remote_cancel(chi_remote_server *r);
 void chi_remote_flush(chi_remote_server *r);
+// Memory of CHI_REMOTE_PIECE bytes that belongs to the stream until its command loan->number is
+// done, which the caller sets. NULL: there is none, or the server cannot read it.
+chi_remote_loan *chi_remote_lend(chi_remote_stream *s);
 choir_status chi_remote_wait(chi_remote_stream *s, uint64_t number, double seconds);
 // This process's number of waits for servers.
 uint64_t chi_remote_waits(void);

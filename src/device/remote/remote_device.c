@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NAMES = 1024, LINE = 64 };
+enum { NAMES = 1024, LINE = 64, LENT = 1 << 15 };
 static const char prefix[] = "remote:";
 static const double CLOSE_SECONDS = 60;
 
@@ -235,6 +235,9 @@ static void close_stream(void *stream)
 	while (*at != s)
 		at = &(*at)->next;
 	*at = s->next;
+	for (int i = 0; i < CHI_REMOTE_LOANS; i++)
+		if (r->loan[i].stream == s)
+			r->loan[i].stream = NULL;
 	chi_mutex_unlock(&r->lock);
 	chi_free(s->fetches);
 	chi_error_restore(&before);
@@ -256,9 +259,33 @@ static choir_status introduce(chi_remote_server *r, const chi_remote_server *oth
 	return chi_remote_end(r, NULL);
 }
 
+// On this host: only where the bytes lie is sent. *lent: false if they must be sent.
+static choir_status lend_piece(
+		chi_remote_stream *s, uint64_t to, const unsigned char *from, size_t bytes, bool *lent)
+{
+	chi_remote_server *r = s->server;
+	chi_remote_loan *loan = bytes < LENT ? NULL : chi_remote_lend(s);
+	*lent = loan != NULL;
+	if (loan == NULL)
+		return CHOIR_OK;
+	memcpy(loan->memory, from, bytes);
+	CHOIR_TRY(chi_remote_begin(r, s, CHI_COMMAND_TAKE, 24));
+	chi_pack_u64(&r->outbox, to);
+	chi_pack_u64(&r->outbox, bytes);
+	chi_pack_u64(&r->outbox, (uintptr_t) loan->memory);
+	loan->number = s->queued + 1;
+	CHOIR_TRY(chi_remote_end(r, s));
+	chi_remote_flush(r);
+	return CHOIR_OK;
+}
+
 static choir_status send_piece(
 		chi_remote_stream *s, uint64_t to, const unsigned char *from, size_t bytes)
 {
+	bool lent;
+	const choir_status status = lend_piece(s, to, from, bytes, &lent);
+	if (lent)
+		return status;
 	CHOIR_TRY(chi_remote_begin(s->server, s, CHI_COMMAND_SEND, bytes + 8));
 	chi_pack_u64(&s->server->outbox, to);
 	chi_pack_raw(&s->server->outbox, from, bytes);

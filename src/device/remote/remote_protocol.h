@@ -10,7 +10,7 @@
 
 #define CHI_REMOTE_ROLE "program"
 #define CHI_REMOTE_SERVER_ROLE "device server"
-#define CHI_REMOTE_PROTOCOL 1
+#define CHI_REMOTE_PROTOCOL 2
 
 enum {
 	CHI_REMOTE_COMMANDS = CHI_NET_OWN,
@@ -21,13 +21,15 @@ enum {
 	CHI_REMOTE_DATA,
 	// Server to program: bytes u64 of commands done since the last CREDIT.
 	CHI_REMOTE_CREDIT,
+	// Server to program, the answer to LEND: the server can read the program's memory.
+	CHI_REMOTE_READS,
 	// Server to server: token u64, incarnation u64 of the program, and a request.
 	CHI_REMOTE_WRITE, // address u64, then the bytes
 	CHI_REMOTE_READ, // address u64, bytes u64
 	CHI_REMOTE_AWAIT, // stream u32, number u64
 	// Between servers of one host, which read each other's memory: where bytes are, and a request
-	// to read them. sender u64 is the address of the sender's copy of the program's incarnation,
-	// which proves the right process.
+	// to read them. sender u64 is an address of the sender, at which it has the incarnation of the
+	// program's connection to the server that answers, which proves the right process.
 	CHI_REMOTE_LOCATE, // address u64, bytes u64; ANSWER: memory u64, sender u64
 	CHI_REMOTE_TAKE, // address u64, bytes u64, memory u64, sender u64
 	// Server to server: token u64, status u32, text, then read bytes.
@@ -42,6 +44,7 @@ enum {
 	CHI_COMMAND_RELEASE, // address u64; after all earlier commands
 	CHI_COMMAND_SYNC, // number u64 of the command for REACHED
 	CHI_COMMAND_PEER, // server u32, incarnation u64, address text
+	CHI_COMMAND_LEND, // address u64 of the program's copy of its incarnation
 	// Queued on their stream.
 	CHI_COMMAND_SEND, // address u64, then the bytes
 	CHI_COMMAND_FETCH, // address u64, bytes u64
@@ -50,6 +53,7 @@ enum {
 	CHI_COMMAND_KERNEL, // operation text, attributes bytes, inputs u32, inputs and out as buffers
 	CHI_COMMAND_FOLLOW, // server u32, stream u32, number u64
 	CHI_COMMAND_CLEAR, // later commands run again
+	CHI_COMMAND_TAKE, // address u64, bytes u64, from u64: memory of the program
 	CHI_COMMANDS
 };
 

@@ -112,6 +112,12 @@ static choir_status check_launcher(const choir_cluster *c, const chi_launcher *l
 			l->worker, l->workers, mpi, c->worker, c->workers);
 }
 
+// Workers wait for each other when they come and when they leave: for as long as a process takes.
+static void nap(void)
+{
+	chi_thread_nap(50e-6);
+}
+
 choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *l,
 		const void *communicator, size_t size)
 {
@@ -131,7 +137,7 @@ choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *
 		.size = size,
 		.fail = choir_fail,
 		.now = chi_clock_now,
-		.yield = chi_thread_yield,
+		.yield = nap,
 		.seconds = chi_cluster_start_seconds(o) };
 	choir_cluster *c = chi_cluster_open(&transport, &argument, o);
 	if (c != NULL)

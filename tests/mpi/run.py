@@ -161,6 +161,8 @@ def launch():
     must_fail("both worker 1", 2, ["makes this process worker 1", "worker 0"], WORKER,
               TF_CONFIG=config(2, 1))
     must_fail("another program", 2, ["worker 1 (", "program is \"another\""], WORKER, "differ")
+    if MPI == "mpich":
+        starved()
     must_fail("no such library", 2, ["no-such.so"], WORKER, CHOIR_MPI=f"{BUILD}/no-such.so")
     must_fail("MPI twice", 2, ["MPI was finalised in this process"], WORKER, "again")
     must_fail("one dies", 2, [], WORKER, "die")
@@ -179,6 +181,16 @@ def launch():
                       CHOIR_MPI=other)
             must_fail("the wrong MPI", 2, ["has started 2 processes", "finds 1", f"CHOIR_MPI={MPI}"],
                       WORKER, CHOIR_MPI=other)
+
+
+def starved():
+    """Workers that fail finalise MPI together, or MPICH loses what they say: also where one is late, and none has
+    much of a processor."""
+    with tempfile.NamedTemporaryFile("r") as finalised:
+        late = ["env", f"LD_PRELOAD={os.path.dirname(WORKER)}/libmpi_starved.so", f"FINALISED={finalised.name}"]
+        must_fail("starved", 0, ["worker 1 (", "program is \"another\""],
+                  *each([*late, WORKER, "differ"], [*late, "LATE=", WORKER, "differ"]))
+        need(len(finalised.read()) >= 2, "not all finalised", "")
 
 
 def differing():

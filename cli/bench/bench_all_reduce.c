@@ -300,7 +300,7 @@ static choir_status make_variables(choir_strategy *s, bench *b)
 	return status == CHOIR_OK ? left : status;
 }
 
-static int at_most(int64_t rounds)
+static int bounded(int64_t rounds)
 {
 	return (int) (rounds < given.rounds ? rounds : given.rounds);
 }
@@ -314,7 +314,7 @@ static choir_status measure_shapes(choir_strategy *s, bench *b)
 		b->bytes += b->elements[i] * (int64_t) sizeof(float);
 	if (b->optimizer != NULL)
 		CHOIR_TRY(make_variables(s, b));
-	b->rounds = at_most(MIN_ROUNDS);
+	b->rounds = bounded(MIN_ROUNDS);
 	CHOIR_TRY(slowest(s, sum_rounds, b, &seconds));
 	print_shapes(b, seconds);
 	return CHOIR_OK;
@@ -324,7 +324,7 @@ static choir_status measure_shapes(choir_strategy *s, bench *b)
 static choir_status measure_read(choir_strategy *s, bench *b)
 {
 	double seconds;
-	b->rounds = at_most(READ_ROUNDS);
+	b->rounds = bounded(READ_ROUNDS);
 	CHOIR_TRY(slowest(s, read_rounds, b, &seconds));
 	print_read(READ_BYTES / b->seconds[0][0] / 1e9);
 	return CHOIR_OK;
@@ -335,7 +335,7 @@ static choir_status measure_sums(choir_strategy *s, bench *b)
 	for (b->bytes = MIN_BYTES; b->bytes <= given.max; b->bytes *= 4) {
 		const int64_t rounds = (int64_t) TWICE_A_BYTE * DEFAULT_MAX / b->bytes;
 		double seconds;
-		b->rounds = at_most(rounds < MIN_ROUNDS ? MIN_ROUNDS : rounds);
+		b->rounds = bounded(rounds < MIN_ROUNDS ? MIN_ROUNDS : rounds);
 		if (b->optimizer != NULL) {
 			b->n = 1;
 			b->elements[0] = b->bytes / (int64_t) sizeof(float);

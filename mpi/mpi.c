@@ -35,12 +35,15 @@ enum { EAGER = 0 };
 #endif
 // MPICH's launcher kills a job when a process ends without MPI_Finalize. Before MPICH 4.3 it then
 // often loses the exit status and what the processes have printed (MPICH issue 7057). So after a
-// failure workers wait this long for each other, to finalise together.
+// failure workers wait this long for each other, to finalise together. Where processors are scarce,
+// the others come later, and this worker looks for them less often: it waits for LOOKS_AFTER_FAILURE
+// looks too, which take 0.2 s on an idle machine, but no longer than LEAVE_MAX.
 #if defined(MPICH_VERSION)
-static const double LEAVE_AFTER_FAILURE = 1; // seconds
+static const double LEAVE_AFTER_FAILURE = 1, LEAVE_MAX = 5; // seconds
 #else
-static const double LEAVE_AFTER_FAILURE = 0;
+static const double LEAVE_AFTER_FAILURE = 0, LEAVE_MAX = 0;
 #endif
+enum { LOOKS_AFTER_FAILURE = 2000 };
 
 typedef struct {
 	bool used, receiving;
@@ -271,12 +274,19 @@ static bool has_aborted(const mpi *m)
 	return m->aborted || m->aborted_by != CHOIR_NONE;
 }
 
+static bool waits_no_longer(const mpi *m, double waited, int looks, double seconds)
+{
+	if (!has_aborted(m))
+		return seconds >= 0 && waited > seconds;
+	return waited > (looks < LOOKS_AFTER_FAILURE ? LEAVE_MAX : LEAVE_AFTER_FAILURE);
+}
+
 // Waits until all workers have said that they leave. They send nothing afterwards.
 static bool leave_together(mpi *m, double seconds)
 {
 	const double begun = m->with.now();
 	bool told = false;
-	for (;;) {
+	for (int looks = 0;; looks += looks < LOOKS_AFTER_FAILURE) {
 		const bool sent = notes_are_sent(m);
 		if (sent && told && all_have_left(m))
 			return true;
@@ -284,8 +294,7 @@ static bool leave_together(mpi *m, double seconds)
 			send_notes(m, 'l', "");
 		told = told || sent;
 		read_notes(m);
-		const double limit = has_aborted(m) ? LEAVE_AFTER_FAILURE : seconds;
-		if (limit >= 0 && m->with.now() - begun > limit)
+		if (waits_no_longer(m, m->with.now() - begun, looks, seconds))
 			return false;
 		m->with.yield();
 	}

@@ -24,9 +24,9 @@ enum {
 
 static struct {
 	const char *devices, *operations, *shapes, *wire;
-	int64_t replicas, max;
+	int64_t replicas, max, rounds;
 	bool json;
-} given = { .replicas = 2, .max = DEFAULT_MAX };
+} given = { .replicas = 2, .max = DEFAULT_MAX, .rounds = MAX_ROUNDS };
 
 static const char *const operations[] = { "direct", "ring", "hierarchical_copy",
 	"reduce_to_one_device", NULL };
@@ -40,6 +40,8 @@ static const option options[] = {
 		.help = devices_help },
 	{ .name = "--most", .value = "BYTES", .kind = OPTION_INTEGER, .to = &given.max,
 		.min = MIN_BYTES, .max = 1 << 30, .help = "size of the largest buffer (67108864)" },
+	{ .name = "--rounds", .value = "N", .kind = OPTION_INTEGER, .to = &given.rounds, .min = 1,
+		.max = MAX_ROUNDS, .help = "at most N rounds for each size (2001)" },
 	{ .name = "--operations", .value = "NAME", .kind = OPTION_CHOICE,
 		.to = &given.operations, .choices = operations,
 		.help = "algorithm: direct, ring, hierarchical_copy or\n"
@@ -167,7 +169,7 @@ static choir_status read_rounds(choir_replica *r, void *user)
 	bench *b = user;
 	const size_t words = READ_BYTES / sizeof(uint64_t) / (size_t) choir_replica_count(r);
 	const uint64_t *own = b->memory + words * (size_t) choir_replica_id(r);
-	for (int round = 0; round < READ_ROUNDS; round++) {
+	for (int round = 0; round < b->rounds; round++) {
 		CHOIR_TRY(start_together(r, b, round));
 		const double start = now();
 		uint64_t sum = 0;
@@ -238,6 +240,7 @@ static void print_sum(const bench *b, double seconds)
 		if (given.wire != NULL)
 			json_text("wire", given.wire);
 		json_integer("bytes", b->bytes);
+		json_integer("rounds", b->rounds);
 		json_number("us_median", 1e6 * seconds);
 		json_number("gb_per_s", rate);
 		json_end();
@@ -260,6 +263,7 @@ static void print_shapes(const bench *b, double seconds)
 		json_integer("tensors", (int64_t) b->n);
 		json_integer("bytes", b->bytes);
 		json_list("elements", b->n, b->elements);
+		json_integer("rounds", b->rounds);
 		json_number("ms_median", 1e3 * seconds);
 		json_number("gb_per_s", rate);
 		json_end();
@@ -296,6 +300,11 @@ static choir_status make_variables(choir_strategy *s, bench *b)
 	return status == CHOIR_OK ? left : status;
 }
 
+static int bounded(int64_t rounds)
+{
+	return (int) (rounds < given.rounds ? rounds : given.rounds);
+}
+
 static choir_status measure_shapes(choir_strategy *s, bench *b)
 {
 	double seconds;
@@ -305,7 +314,7 @@ static choir_status measure_shapes(choir_strategy *s, bench *b)
 		b->bytes += b->elements[i] * (int64_t) sizeof(float);
 	if (b->optimizer != NULL)
 		CHOIR_TRY(make_variables(s, b));
-	b->rounds = MIN_ROUNDS;
+	b->rounds = bounded(MIN_ROUNDS);
 	CHOIR_TRY(slowest(s, sum_rounds, b, &seconds));
 	print_shapes(b, seconds);
 	return CHOIR_OK;
@@ -315,7 +324,7 @@ static choir_status measure_shapes(choir_strategy *s, bench *b)
 static choir_status measure_read(choir_strategy *s, bench *b)
 {
 	double seconds;
-	b->rounds = READ_ROUNDS;
+	b->rounds = bounded(READ_ROUNDS);
 	CHOIR_TRY(slowest(s, read_rounds, b, &seconds));
 	print_read(READ_BYTES / b->seconds[0][0] / 1e9);
 	return CHOIR_OK;
@@ -326,9 +335,7 @@ static choir_status measure_sums(choir_strategy *s, bench *b)
 	for (b->bytes = MIN_BYTES; b->bytes <= given.max; b->bytes *= 4) {
 		const int64_t rounds = (int64_t) TWICE_A_BYTE * DEFAULT_MAX / b->bytes;
 		double seconds;
-		b->rounds = rounds < MIN_ROUNDS ? MIN_ROUNDS
-				: rounds > MAX_ROUNDS	? MAX_ROUNDS
-										: (int) rounds;
+		b->rounds = bounded(rounds < MIN_ROUNDS ? MIN_ROUNDS : rounds);
 		if (b->optimizer != NULL) {
 			b->n = 1;
 			b->elements[0] = b->bytes / (int64_t) sizeof(float);

@@ -126,6 +126,12 @@ static choir_status find_gpu_aware(choir_toggle *aware)
 	return CHOIR_OK;
 }
 
+// Workers wait for each other when they come and when they leave: for as long as a process takes.
+static void nap(void)
+{
+	chi_thread_nap(50e-6);
+}
+
 choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *l,
 		const void *communicator, size_t size)
 {
@@ -148,7 +154,7 @@ choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *
 		.size = size,
 		.fail = choir_fail,
 		.now = chi_clock_now,
-		.yield = chi_thread_yield,
+		.yield = nap,
 		.seconds = chi_cluster_start_seconds(o),
 		.gpu_aware = gpu_aware };
 	choir_cluster *c = chi_cluster_open(&transport, &argument, o);

@@ -106,32 +106,35 @@ class Bench(Case):
     def test_all_reduce(self):
         for more in ((), ("--replicas", "3", "--devices", "cpu:0,cpu:1"),
                      ("--operations", "reduce_to_one_device")):
-            before, *sums, after = self.events("bench", "all-reduce", "--most", "70000", *more)
+            before, *sums, after = self.events("bench", "all-reduce", "--most", "70000", "--rounds", "9", *more)
             self.assertGreater(before["read_gb_per_s"], 0)
             self.assertGreater(after["read_gb_per_s"], 0)
             self.assertEqual([line["bytes"] for line in sums], [4096, 16384, 65536])
             for line in sums:
+                self.assertEqual(line["rounds"], 9)
                 self.assertAlmostEqual(line["gb_per_s"], line["bytes"] / line["us_median"] / 1e3,
                                        delta=1e-3 * line["gb_per_s"])
 
     def test_updates_of_variables(self):
         for more in (("--wire", "f32"), ("--wire", "bf16", "--replicas", "3", "--devices", "cpu:0,cpu:1"),
                      ("--wire", "f16", "--operations", "ring")):
-            _, *sums, _ = self.events("bench", "all-reduce", "--most", "20000", *more)
+            _, *sums, _ = self.events("bench", "all-reduce", "--most", "20000", "--rounds", "9", *more)
             self.assertEqual([(line["wire"], line["bytes"]) for line in sums], [(more[1], 4096), (more[1], 16384)])
             for line in sums:
                 self.assertGreater(line["us_median"], 0)
         self.fail_with(2, ("--wire", "f64", "bf16"), "bench", "all-reduce", "--wire", "f64")
+        self.fail_with(2, ("--rounds 0", "2001"), "bench", "all-reduce", "--rounds", "0")
 
     @only_in_the_release
     def test_all_reduce_of_shapes(self):
         for more in ((), ("--replicas", "3", "--devices", "cpu:0,cpu:1")):
-            _, sums, _ = self.events("bench", "all-reduce", "--shapes", "resnet50", *more)
+            _, sums, _ = self.events("bench", "all-reduce", "--shapes", "resnet50", "--rounds", "2", *more)
             self.assertEqual((sums["shapes"], sums["tensors"], len(sums["elements"])), ("resnet50", 161, 161))
+            self.assertEqual(sums["rounds"], 2)
             self.assertEqual(sum(sums["elements"]), 25557032)
             self.assertEqual(sums["bytes"], 4 * 25557032)
             self.assertGreater(sums["ms_median"], 0)
-        _, sums, _ = self.events("bench", "all-reduce", "--shapes", "resnet50", "--wire", "bf16")
+        _, sums, _ = self.events("bench", "all-reduce", "--shapes", "resnet50", "--wire", "bf16", "--rounds", "1")
         self.assertEqual((sums["wire"], sums["tensors"]), ("bf16", 161))
 
     @only_in_the_release

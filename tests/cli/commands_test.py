@@ -60,7 +60,7 @@ RUN = {
     "for devices in": built,
     "choir train --data csv:penguins.csv": penguins,
     "choir train --model gpt": plays,
-    "choir train --model mlp --data digits --epochs 6": None,
+    "choir train --model mlp --data digits:1000": None,
 }
 
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 static int rank, failures;
@@ -25,6 +26,16 @@ static void report(const char *name, const char *wrong)
 	failures++;
 }
 
+// A barrier without the spinning of MPI's own: the others may need the processors.
+static void meet(void)
+{
+	MPI_Request all;
+	int there = 0;
+	MPI_Ibarrier(MPI_COMM_WORLD, &all);
+	while (MPI_Test(&all, &there, MPI_STATUS_IGNORE) == MPI_SUCCESS && !there)
+		nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
+}
+
 enum { PATIENCE = 60 }; // seconds: no program takes so long on a busy machine
 
 static choir_cluster *borrow(double timeout)
@@ -34,7 +45,7 @@ static choir_cluster *borrow(double timeout)
 			&world, sizeof world, CHOIR_OPTIONS(choir_cluster_options, .timeout = timeout));
 	if (c == NULL)
 		report("from_mpi", choir_error());
-	MPI_Barrier(MPI_COMM_WORLD);
+	meet();
 	return c;
 }
 
@@ -98,7 +109,7 @@ static void run(const suite_program *p)
 	if (c != NULL)
 		report(p->name, p->run(c));
 	choir_cluster_free(c);
-	MPI_Barrier(MPI_COMM_WORLD); // MPI is still the program's
+	meet(); // MPI is still the program's
 }
 
 // Many to a launch, each on a communicator of its own.
@@ -111,7 +122,7 @@ static void run_mismatches(int count)
 		if (c != NULL)
 			report(name, suite_mismatch(c, (uint64_t) seed));
 		choir_cluster_free(c);
-		MPI_Barrier(MPI_COMM_WORLD);
+		meet();
 	}
 }
 
@@ -127,7 +138,7 @@ static void run_strategies_that_differ(int count)
 			report("strategies", mismatch_run(s, rank, all_workers(), (uint64_t) seed));
 		choir_strategy_free(s);
 		choir_cluster_free(c);
-		MPI_Barrier(MPI_COMM_WORLD);
+		meet();
 	}
 }
 
@@ -174,13 +185,13 @@ static void use_level(int level)
 									"MPI_THREAD_SERIALIZED"));
 	choir_strategy_free(s);
 	choir_cluster_free(c);
-	MPI_Barrier(MPI_COMM_WORLD);
+	meet();
 	pthread_t other;
 	c = level < MPI_THREAD_SERIALIZED ? borrow(PATIENCE) : NULL;
 	if (c != NULL && pthread_create(&other, NULL, meet_elsewhere, c) == 0)
 		pthread_join(other, NULL);
 	choir_cluster_free(c);
-	MPI_Barrier(MPI_COMM_WORLD);
+	meet();
 }
 
 // A host that has asked for a level, "" for MPI_Init; and one that hands over what is none.
@@ -248,7 +259,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < suite_count; i++)
 		if (strstr(suite_programs[i].name, only) != NULL)
 			run(&suite_programs[i]);
-	if (strstr(large.name, only) != NULL)
+	if (strstr(large.name, only) != NULL && all_workers() == 2)
 		run(&large);
 	if (strstr("mismatches", only) != NULL && all_workers() > 1)
 		run_mismatches(100);

@@ -1,9 +1,8 @@
 // Random programs on every strategy, against the model, to the bit. A program that fails is
 // printed; its seed brings it back: test_random_programs SEED. With "all" as argument it is ten
-// thousand programs, otherwise as many as fit in some seconds, but at least a thousand.
+// thousand programs, otherwise a thousand, and fewer where a sanitizer looks at the same code.
 #include "choir/choir.h"
 
-#include "base/clock.h"
 #include "program.h"
 #include "strategy/world.h"
 #include "short.h"
@@ -16,8 +15,7 @@
 
 #include <cmocka.h>
 
-enum { ALL = 10000, MIN = 1000 };
-static const double SECONDS = SHORT ? 4 : 8;
+enum { ALL = 10000, SOME = SHORT ? 500 : 1000 };
 
 static bool all_of_them;
 static uint64_t only_seed;
@@ -301,17 +299,14 @@ static void check(uint64_t seed)
 static void random_programs(void **state)
 {
 	(void) state;
-	const double end = chi_clock_now() + SECONDS;
 	if (only_seed != 0) {
 		p = program_write(only_seed);
 		program_print(&p);
 		check(only_seed);
 		return;
 	}
-	uint64_t seed = 1;
-	while (seed <= ALL && (all_of_them || seed <= MIN || chi_clock_now() < end))
-		check(seed++);
-	print_message("%llu programs\n", (unsigned long long) seed - 1);
+	for (uint64_t seed = 1; seed <= (all_of_them ? ALL : SOME); seed++)
+		check(seed);
 }
 
 int main(int argc, char **argv)

@@ -43,7 +43,6 @@ static choir_status infer_total(size_t n, choir_tensor *const in[], const void *
 	return status;
 }
 
-// Reduced axes have one element.
 static choir_shape kept_shape(const choir_shape *shape, uint32_t axes)
 {
 	choir_shape kept = *shape;

@@ -217,8 +217,7 @@ static int64_t chunk_size(const chi_dnn_problem *whole)
 	return is_turned(whole) ? TURNED_CHUNK : CHUNK;
 }
 
-// In 16 bits, oneDNN's fast kernels need a without gaps between rows. For others it allocates
-// memory.
+// oneDNN's fast 16-bit kernels need a without gaps between rows. Others allocate memory.
 static bool is_copied(const chi_dnn_problem *whole)
 {
 	return whole->dtypes != CHI_DNN_F32;

@@ -1,5 +1,5 @@
 // The only file that includes oneDNN's headers, version 2 or 3. Primitives use one thread, and the
-// caller's scratchpad, since threads would share the library's.
+// caller's scratchpad: threads would share the library's.
 #include "op/onednn/onednn_primitive.h"
 
 #include "base/alloc.h"
@@ -317,7 +317,7 @@ static dnnl_status_t plan_hint(plan *p, const chi_dnn_problem *q)
 }
 
 // Memory is nhwc and hwio; oneDNN's dimensions are nchw and oihw. A filter in oneDNN's layout
-// doubles the speed despite a reorder per call; a matrix does not (measured).
+// doubles the speed despite a reorder per call (measured).
 static dnnl_status_t plan_convolution(plan *p, const chi_dnn_problem *q)
 {
 	const dnnl_dims_t x = { q->images, q->c, q->h, q->w }, y = { q->images, q->out, q->oh, q->ow };

@@ -1,5 +1,5 @@
-// Casts are recorded like other operations, so gradients have the dtypes of their tensors. A
-// backward pass ignores the rules: operations run in the dtype of their operands.
+// Casts are recorded operations, so gradients have the dtypes of their tensors. A backward pass
+// ignores the rules: operations run in the dtype of their operands.
 #include "op/precision/precision.h"
 
 #include "base/clock.h"
@@ -154,7 +154,6 @@ bool choir_precision_is_native(choir_precision p)
 	return p == CHOIR_PRECISION_MIXED_BF16 && chi_kernel_has_native_bf16();
 }
 
-// Plain numbers have no dtype of their own.
 static bool counts(const choir_tensor *t)
 {
 	return !t->is_number && (t->dtype == CHOIR_F32 || chi_dtype_is_half(t->dtype));

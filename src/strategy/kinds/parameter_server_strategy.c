@@ -1,5 +1,5 @@
 // Variables belong to the first worker, the program's strategy. Each other worker is a strategy on
-// a new thread, with its own replicas, devices and runs.
+// a new thread, with its own replicas and devices.
 #include "strategy/kinds/kinds.h"
 
 #include "base/alloc.h"

@@ -69,7 +69,7 @@ static void work(void *arg)
 	chi_thread_call(serve_tasks, leave, arg);
 }
 
-// Only by option: a host with a strategy per thread would get too many threads.
+// Only by option: a strategy per thread would make too many threads.
 static choir_status open_team(choir_strategy *s, struct chi_thread_pool *pool)
 {
 	if (s->options.cores_per_device < 2)
@@ -173,7 +173,7 @@ void chi_thread_pool_rest(chi_pool_thread *t)
 }
 
 // The last to become idle, whose data may be in the cache. longest: the first, where the system
-// begins to search its wait queues, which matters with thousands of parked replicas. The lock is
+// begins to search its wait queues: it matters with thousands of parked replicas. The lock is
 // held.
 static chi_pool_thread *take_idle(struct chi_thread_pool *pool, bool longest)
 {

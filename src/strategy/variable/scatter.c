@@ -1,5 +1,5 @@
-// All checks come before the first write, and before a replica's merge call, so an error names the
-// replica. Rows are written in the order of replicas.
+// All checks precede the first write and a replica's merge call, so an error names the replica.
+// Rows are written in the order of replicas.
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/remote_variables.h"

@@ -1,6 +1,6 @@
-// Exchanges of memory between workers: the host's, or a device's if the transport takes it. An
-// exchange begins with a message from every worker to every other; numbers and fingerprints show
-// whether all make the same exchange (docs/decisions/0028, 0060).
+// Exchanges of memory between workers: the host's, or a device's if the transport takes it. One
+// begins with a message from every worker to every other; numbers and fingerprints show whether
+// all make the same exchange (docs/decisions/0028, 0060).
 //
 // One thread at a time uses a process group, in the same order on all workers. A second group,
 // with another tag, may work at the same time.

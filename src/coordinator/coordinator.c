@@ -73,7 +73,7 @@ static bool is_full(const choir_coordinator *c)
 	return c->dispatch.closures.waiting.n >= (size_t) c->o.queue && !c->dispatch.closures.failed;
 }
 
-// A waiting program continues only when there is space for several closures.
+// A waiting program continues when there is space for several closures.
 static bool has_space(const choir_coordinator *c)
 {
 	return c->dispatch.closures.waiting.n < (size_t) (c->o.queue - c->o.queue / 4) ||

@@ -1,5 +1,5 @@
 // Workers compare one hash of all files and, if it differs, each file. A hash covers a file's size
-// and a checksum of some blocks; only some of very many files are read.
+// and a checksum of some blocks (of very many files, only some).
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -79,7 +79,6 @@ static choir_status refuse(choir_cluster *c, int w, const digest all[])
 			describe(&all[w], text[0]), chi_cluster_name(c, 0, first), describe(&all[0], text[1]));
 }
 
-// All workers have equally many files.
 static choir_status find_difference(
 		choir_cluster *c, const chi_glob *paths, digest *all, char block[BLOCK])
 {

@@ -1,6 +1,6 @@
 // A worker's agent starts the program, shares the page of health.h with it, and reports to the
-// supervisor. It kills the program when it hears nothing from the supervisor, so that an
-// unreachable worker does not go on.
+// supervisor. It kills the program when the supervisor is silent, so that an unreachable worker
+// does not go on.
 #include "supervisor/agent_message.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-// A variable in f16 and bf16. The first 16-bit read after a write makes a copy, which all devices
-// that share memory use. Updates keep the copies that were read since the update before.
+// A variable in f16 and bf16. The first 16-bit read after a write makes a copy, which devices that
+// share memory use. Updates keep the copies read since the update before.
 #pragma once
 
 #include "value/variable.h"

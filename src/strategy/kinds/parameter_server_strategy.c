@@ -180,7 +180,6 @@ static void work(void *arg)
 	chi_thread_call(call_worker, leave, arg);
 }
 
-// The lowest worker's failure that is not a consequence.
 static const call *first_cause(const call *calls, int n)
 {
 	const call *found = NULL;

@@ -355,6 +355,7 @@ static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 		chi_frame_record_error(r->base.frame);
 		return NULL;
 	}
+	// From here on the replica leaves only after all have arrived.
 	choir_tensor *sum = make_sum(r, t);
 	if (await_all(r) != CHOIR_OK) {
 		chi_frame_record_error(r->base.frame);

@@ -167,7 +167,6 @@ static choir_status write_all(const scatter *given)
 	return status;
 }
 
-// Of all replicas of all workers in the order of ids, or the first replica's.
 static choir_tensor *brought(choir_cross *x, const choir_variable *v, const char *name)
 {
 	choir_value *given = choir_cross_arg(x, name);

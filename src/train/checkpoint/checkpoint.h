@@ -42,8 +42,8 @@ choir_status chi_checkpoint_content_apply(
 
 bool chi_checkpoint_is_damage(choir_status status);
 
-// The caller frees *path. After a failure it is NULL, and the files are removed if possible. If
-// only the directory's last sync fails, the checkpoint stays, but a crash may lose it.
+// The caller frees *path. After a failure it is NULL, and files are removed if possible. If only
+// the directory's last sync fails, the checkpoint stays, but a crash may lose it.
 typedef struct {
 	const char *directory;
 	const chi_directory_lock *lock;

@@ -1,6 +1,6 @@
-// NaN and infinity in gradients. Gradients are checked on arrival, so a failure names the replica
-// and nothing is written. A block with a finite sum has no NaN or infinity; others are searched,
-// since finite numbers can overflow.
+// Gradients are checked for NaN and infinity on arrival, so a failure names the replica and
+// nothing is written. A block with a finite sum has none; others are searched, since finite
+// numbers can overflow.
 #include "train/optimizer/optimizer.h"
 
 #include "base/log.h"
@@ -65,7 +65,6 @@ static choir_status find_nonfinite(
 	return CHOIR_OK;
 }
 
-// Not if a dynamic scale may make gradients infinite, nor after everything was reported.
 static bool looks_at(const choir_optimizer *o)
 {
 	return o->loss_scale.kind != CHOIR_LOSS_SCALE_DYNAMIC &&

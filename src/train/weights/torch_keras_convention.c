@@ -118,7 +118,7 @@ static choir_status find_torch(const chi_weights *w, chi_mapped_name *m, size_t 
 	return CHOIR_OK;
 }
 
-// Removes "gru_cell/" from "a/gru_cell/kernel"; false: there is no such word.
+// Removes "gru_cell/" from "a/gru_cell/kernel".
 static bool leave_out_cell(char *name)
 {
 	char *last = name + (last_word(name) - name), *cell = last == name ? name : last - 1;

@@ -1,8 +1,8 @@
 // A ring of rounds, one per collective in progress. The first gate opens when all members have
 // joined. Then waiting threads claim chunks, and the second gate opens after the last.
 //
-// Any thread may serve any members. A wait, even a failed one, returns after the last thread has
-// stopped reading the member's data.
+// Any thread may serve any members. Every wait, even a failed one, returns after the last thread
+// has read the member's data.
 #pragma once
 
 #include "base/gate.h"

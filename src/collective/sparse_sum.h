@@ -1,6 +1,6 @@
 // Sums of sparse gradients over replicas. Each row has the bits of a dense sum, except for the
-// sign of a zero. Entries of one replica are added in order; then the replicas that have the row
-// are added in the canonical tree.
+// sign of a zero. Entries of one replica are added in order, then the replicas with the row in the
+// canonical tree.
 #pragma once
 
 #include "tensor/tensor.h"

@@ -1,5 +1,5 @@
 // Devices and streams. All memory is accessed through these calls, even the host's. Threads: any.
-// One thread at a time uses a stream; any thread may wait for it.
+// One thread at a time uses a stream; any may wait for it.
 #pragma once
 
 #include "base/atomic.h"
@@ -69,8 +69,8 @@ choir_status chi_stream_wait_until(chi_stream *s, uint64_t event, double seconds
 choir_status chi_stream_wait_up_to(chi_stream *s, uint64_t event);
 // s may use its device's memory until event.
 void chi_stream_abandon(chi_stream *s, uint64_t event);
-// Waits for all work, up to 60 s (CHOIR_TIMEOUT), and returns the first failure. Whatever it
-// returns, memory may then go back to the device's pool.
+// Waits for all work, up to 60 s (CHOIR_TIMEOUT), and returns the first failure. Even then, memory
+// may go back to the device's pool.
 choir_status chi_stream_wait(chi_stream *s);
 // Waits also after a failure to queue work. Returns status, or else the wait's.
 choir_status chi_stream_finish(chi_stream *s, choir_status status);

@@ -24,5 +24,5 @@ void chi_overlap_workers_wake(const choir_strategy *s);
 // After all have applied. Returns the thread's first failure.
 choir_status chi_overlap_workers_finish(struct chi_pending_update *u);
 // Waits until the thread uses nothing of the run. A failed run aborts exchanges; the thread's
-// failure fails the run.
+// failure fails it.
 void chi_overlap_workers_rest(const choir_strategy *s);

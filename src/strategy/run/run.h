@@ -128,11 +128,11 @@ void chi_run_abandon(chi_run *run, bool back);
 // For the default replica's run, which never ends.
 void chi_run_renew(chi_run *run);
 
-// Records the thread's last error and wakes all waiting threads. local_replica: replicas for a
-// merge or update.
+// Records the thread's last error and wakes all threads. local_replica: replicas for a merge or
+// update.
 void chi_run_fail(chi_run *run, int local_replica);
 // After r's timeout. True: the run fails, naming the missing replica. False: another thread uses
-// r's tensors, so r must wait on.
+// r's tensors: r must wait on.
 bool chi_run_abort_wait(chi_replica *r, const struct chi_sync_point *point);
 choir_status chi_run_cancelled(chi_run *run);
 void chi_run_wake_up(chi_run *run);

@@ -296,7 +296,6 @@ choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation
 	return v;
 }
 
-// CHOIR_INVALID: the existing one has another dtype or shape.
 static choir_variable *find_or_make(choir_strategy *s, const chi_creation *c)
 {
 	if (chi_strategy_begin_creation(s, c->name) != CHOIR_OK)

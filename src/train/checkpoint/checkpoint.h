@@ -1,6 +1,6 @@
 // A checkpoint is a directory "step-1500" ("step-1500.2" if that exists), renamed from
 // ".step-1500.tmp" when it is on the disk, and to ".step-1500.old" before its deletion. So
-// "step-..." is complete, unless it is damaged later.
+// "step-..." is complete, unless damaged later.
 #pragma once
 
 #include "train/checkpoint/manifest.h"

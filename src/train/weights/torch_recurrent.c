@@ -51,8 +51,8 @@ static size_t find(const chi_weights *w, const char *layer, size_t length, const
 	return w->n;
 }
 
-// The tensor "a.b.weight_ih_l0" is of the layer "a/b/l0/" if there is one, else of "a/b/". Gives
-// the index of the layer's recurrent kernel, or w->n.
+// The tensor "a.b.weight_ih_l0" is of the layer "a/b/l0/" if there is one, else of "a/b/". Returns
+// the layer's recurrent kernel, or w->n.
 static size_t find_layer(
 		const chi_weights *w, const char *tensor, const char *level, chi_text *layer)
 {

@@ -1,5 +1,5 @@
-// A coordinator's queue of closures, first in first out, and the closures that workers have. A
-// state machine without threads and clock; each call takes constant time. A lost worker's closures
+// A coordinator's queue of closures, first in first out, and those that workers have. A state
+// machine without threads and clock; each call takes constant time. A lost worker's closures
 // return to the queue's front.
 #pragma once
 
@@ -57,7 +57,7 @@ void chi_closures_add(chi_closures *q, chi_closure *c);
 int chi_closures_join(chi_closures *q);
 // To a worker that can take more. NULL: no such worker or closure.
 chi_closure *chi_closures_give(chi_closures *q);
-// Gives the closure to the worker, beyond its window.
+// Beyond the worker's window.
 void chi_closures_pin(chi_closures *q, chi_closure *c, int worker);
 // Call it after more has changed.
 void chi_closures_wants(chi_closures *q, int worker);

@@ -98,7 +98,6 @@ static choir_status check_answer(choir_coordinator *c)
 	return c->dispatch.answer.status;
 }
 
-// Waits until no closure runs.
 static choir_status pause_closures(choir_coordinator *c)
 {
 	chi_mutex_lock(&c->network.lock);

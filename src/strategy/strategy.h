@@ -1,5 +1,5 @@
-// A strategy: its replicas, devices, threads, streams and variables. In src/strategy, a function
-// that makes a tensor or value records errors in the frame and returns NULL.
+// A strategy's replicas, devices, threads, streams and variables. In src/strategy, a function that
+// makes a tensor or value records errors in the frame and returns NULL.
 #pragma once
 
 #include "base/lock.h"

@@ -200,7 +200,6 @@ static bool split(pool *p, chi_buffer *b, size_t size)
 	return true;
 }
 
-// NULL: none.
 static chi_buffer *find_free(const pool *p, size_t class, size_t size)
 {
 	if (p->free[class] || size < LARGE)
@@ -212,7 +211,6 @@ static chi_buffer *find_free(const pool *p, size_t class, size_t size)
 	return NULL;
 }
 
-// *out NULL: none.
 static choir_status take(pool *p, size_t class, size_t size, chi_buffer **out)
 {
 	chi_buffer *b = *out = find_free(p, class, size);
@@ -265,7 +263,6 @@ static chi_buffer *take_all(pool *p)
 	return all;
 }
 
-// False: no memory was unused.
 static bool trim(pool *p)
 {
 	bool any = false;

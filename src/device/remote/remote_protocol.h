@@ -1,4 +1,4 @@
-// The messages between a program and a server of devices (src/serve), and between two servers.
+// Messages between a program and a server of devices (src/serve), or two servers.
 //
 // A frame has many commands: four fields of 32 bits (kind, stream, bytes of the body, zero) and a
 // body. A stream's commands are numbered from 1 and run in order; others take effect on arrival.

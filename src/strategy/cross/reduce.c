@@ -245,7 +245,7 @@ static choir_tensor *read_aggregated(choir_variable *v, choir_frame *f)
 			v->aggregation == CHOIR_AGGREGATION_SUM ? CHOIR_SUM : CHOIR_MEAN, v->copies, parts);
 }
 
-// Checks come first: a failure on every worker aborts nothing.
+// Checks come first: failures of all workers abort nothing.
 choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 {
 	if (v->aggregation == CHOIR_AGGREGATION_NONE)

@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-// Larger elements first, so that data is aligned; then by name.
+// Larger elements first, so that data is aligned.
 static bool by_size_and_name(const void *a, const void *b)
 {
 	const choir_variable *v = a, *w = b;

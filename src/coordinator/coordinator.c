@@ -1,5 +1,5 @@
-// The coordinator: the program's calls on the main thread, and the dispatch of closures on the
-// network thread. The strategy's variables are copies of the servers'.
+// The program's calls on the main thread, and the dispatch of closures on the network thread. The
+// strategy's variables are copies of the servers'.
 #include "coordinator/coordinator.h"
 
 #include "base/alloc.h"

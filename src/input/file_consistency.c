@@ -79,6 +79,7 @@ static choir_status refuse(choir_cluster *c, int w, const digest all[])
 			describe(&all[w], text[0]), chi_cluster_name(c, 0, first), describe(&all[0], text[1]));
 }
 
+// All workers have equally many files.
 static choir_status find_difference(
 		choir_cluster *c, const chi_glob *paths, digest *all, char block[BLOCK])
 {

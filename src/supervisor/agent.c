@@ -161,7 +161,6 @@ static bool can_send(const agent *a)
 	return a->peer != NULL && chi_link_waiting(&a->peer->link) < OUTPUT_WAITING;
 }
 
-// False: no output.
 static bool pass_on(agent *a, int i)
 {
 	char *bytes = a->bytes;

@@ -178,7 +178,6 @@ static void give(pool *p, chi_buffer *b)
 	add_free(p, b);
 }
 
-// False: no memory for a header.
 static bool split(pool *p, chi_buffer *b, size_t size)
 {
 	if (b->bytes - size < MIN_REST)

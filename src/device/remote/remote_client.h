@@ -76,8 +76,9 @@ struct chi_remote_server {
 // or the server's reason for a refusal.
 chi_remote_server *chi_remote_server_new(const char *address, uint32_t number);
 
-// Locks the server and begins a command; the caller adds its body, of about bytes, to r->outbox. s
-// may be NULL. Waits while the server has too much work. After a failure the server is not locked.
+// Locks the server and begins a command; the caller adds its body to r->outbox. s may be NULL.
+// bytes: about those of the body. Waits while the server has too much work. After a failure the
+// server is not locked.
 choir_status chi_remote_begin(
 		chi_remote_server *r, chi_remote_stream *s, uint32_t command, size_t bytes);
 // Unlocks the server. CHOIR_NO_MEMORY: the command is not sent.

@@ -108,7 +108,6 @@ choir_status chi_fma_attention(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// out is packed as the input, or has dq, dk and dv in turn.
 choir_status chi_fma_attention_gradient(const choir_kernel_call *call)
 {
 	const chi_fma_loops *loops = chi_fma_best();

@@ -217,7 +217,8 @@ static int64_t chunk_size(const chi_dnn_problem *whole)
 	return is_turned(whole) ? TURNED_CHUNK : CHUNK;
 }
 
-// oneDNN's fast 16-bit kernels need a without gaps between rows. Others allocate memory.
+// In 16 bits, oneDNN's fast kernels need a without gaps between rows. For others it allocates
+// memory.
 static bool is_copied(const chi_dnn_problem *whole)
 {
 	return whole->dtypes != CHI_DNN_F32;

@@ -154,6 +154,7 @@ bool choir_precision_is_native(choir_precision p)
 	return p == CHOIR_PRECISION_MIXED_BF16 && chi_kernel_has_native_bf16();
 }
 
+// Plain numbers have no dtype of their own.
 static bool counts(const choir_tensor *t)
 {
 	return !t->is_number && (t->dtype == CHOIR_F32 || chi_dtype_is_half(t->dtype));

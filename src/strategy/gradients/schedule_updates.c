@@ -22,6 +22,7 @@ static part claim(chi_run *run, chi_pending_update *u, int d)
 	return mine;
 }
 
+// The replica that keeps the lowest one from returning, or CHOIR_NONE.
 static int still_running(chi_run *run)
 {
 	int found = CHOIR_NONE;

@@ -122,8 +122,8 @@ static choir_status sum_contributions(
 	return chi_sum_replicas(s, f, &communication, &sum, all);
 }
 
-// By the last replica. Its frame is restored, since positions in frames identify tensors
-// (chi_replica_gives).
+// By the last replica, whose frame is in this core's cache. The frame is restored, since positions
+// in frames identify tensors (chi_replica_gives).
 static choir_status reduce_for_all(chi_replica *r, chi_sync_point *point, choir_reduce_op op)
 {
 	choir_frame *f = r->base.frame;

@@ -95,8 +95,8 @@ void chi_run_wake_up(chi_run *run)
 	chi_gate_wake(&run->wakeup);
 }
 
-// True: the first failure. Of two devices that wait for a third, one times out, the cause, and
-// cancels the other. The lock is held.
+// True: the first failure. If two devices wait for a third, one times out and cancels the other;
+// the timeout is the cause. The lock is held.
 static bool record(chi_run *run, int local_replica)
 {
 	const bool first = chi_atomic32_load(&run->failed) == 0;

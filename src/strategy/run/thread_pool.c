@@ -173,7 +173,7 @@ void chi_thread_pool_rest(chi_pool_thread *t)
 }
 
 // The last to become idle, whose data may be in the cache. longest: the first, where the system
-// begins to search its wait queues: it matters with thousands of parked replicas. The lock is
+// begins to search its wait queues, which matters with thousands of parked replicas. The lock is
 // held.
 static chi_pool_thread *take_idle(struct chi_thread_pool *pool, bool longest)
 {

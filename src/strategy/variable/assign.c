@@ -170,6 +170,7 @@ static choir_status assign_in_replica(
 	return chi_merge_own(r, &c, 1, &(chi_named){ "value", value });
 }
 
+// Shares differ by at most one; their sum is x.
 static int64_t share_of(int64_t x, int parts, int i)
 {
 	const int64_t below = x / parts - (x % parts < 0);

@@ -65,6 +65,7 @@ static choir_status find_nonfinite(
 	return CHOIR_OK;
 }
 
+// Not if a dynamic scale may make gradients infinite, nor after everything was reported.
 static bool looks_at(const choir_optimizer *o)
 {
 	return o->loss_scale.kind != CHOIR_LOSS_SCALE_DYNAMIC &&

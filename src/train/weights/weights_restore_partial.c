@@ -94,7 +94,7 @@ static choir_status taken_twice(const part *p, const chi_st_tensor *t, size_t i)
 			p->from[i].tensor->name, t->name, p->weights.variable[i]->name);
 }
 
-// The rows of t are the biases i and k of a GRU.
+// The rows of t are the biases i and k of a GRU; false: t is not of this shape.
 static bool are_rows(const part *p, const chi_st_tensor *t, size_t i, size_t k)
 {
 	const choir_variable *v = p->weights.variable[i];

@@ -1,6 +1,6 @@
 // A checksum is linear, so tables give eight bytes at once: the sum of sixteen nibbles'
 // contributions. SSE 4.2's instruction has a latency of three cycles, so three parts of a block
-// are processed together, and carry-less products combine them.
+// are processed together; carry-less products combine them.
 #include "base/crc32c.h"
 
 #include <endian.h>

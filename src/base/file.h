@@ -1,5 +1,5 @@
 // Readers use pread, since truncating a mapped file raises SIGBUS. Writers fsync a temporary file,
-// rename it and fsync the directory, so the old file survives any failure. A failed fsync is not
+// rename it and fsync the directory: the old file survives any failure. A failed fsync is not
 // retried.
 #pragma once
 

@@ -9,8 +9,8 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-// Relative to directory or AT_FDCWD. Only chi_fs_open without O_NOFOLLOW follows a link as the
-// last component.
+// Relative to directory or AT_FDCWD. Only chi_fs_open without O_NOFOLLOW follows a link at the
+// end.
 int chi_fs_open(int directory, const char *path, int flags); // close-on-exec
 int chi_fs_create(int directory, const char *path);
 int chi_fs_create_private(int directory, const char *path); // mode 0600

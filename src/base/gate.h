@@ -7,9 +7,9 @@
 bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline);
 void chi_futex_wake(chi_atomic32 *a, uint32_t max);
 
-// A word to wait on. chi_gate_wait returns when word is not old, or false after the deadline. A
-// thread changes word by chi_atomic32_add, _exchange, _change or _store_seq_cst (no plain store),
-// then calls chi_gate_wake.
+// chi_gate_wait returns when word is not old, or false after the deadline. A thread changes word
+// by chi_atomic32_add, _exchange, _change or _store_seq_cst (no plain store), then calls
+// chi_gate_wake.
 typedef struct {
 	chi_atomic32 word, sleepers;
 } chi_gate;

@@ -28,7 +28,7 @@ uint64_t chi_process_memory_bytes(void)
 	return chi_atomic64_load(&read_bytes);
 }
 
-// Appends a part, or extends the last one: a whole page costs no more than one byte.
+// May extend the last part: a whole page costs no more than one byte.
 static void add(struct iovec part[], unsigned long *n, void *at, size_t bytes)
 {
 	if (*n > 0 && (char *) part[*n - 1].iov_base + part[*n - 1].iov_len == (char *) at)

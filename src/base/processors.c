@@ -1,5 +1,5 @@
 // Groups are lines "0::/path" (version 2) or "4:cpu,cpuacct:/path" (version 1). The smallest quota
-// of a group and its parents counts. A container may lack a path.
+// of a group and its parents counts. Containers may lack a path.
 #include "base/processors.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-// A recursive readers-writer lock on a gate. New readers wait behind a waiting writer, so
-// overlapping readers do not keep it out.
+// A readers-writer lock on a gate. New readers wait behind a waiting writer, so overlapping
+// readers do not keep it out.
 #include "base/recursive_lock.h"
 
 enum { WRITES = 1, WAITS = 2, READER = 4 }; // of the word

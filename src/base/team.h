@@ -1,5 +1,5 @@
 // Threads that share a job with the caller. An atomic counter assigns the pieces, so late threads
-// delay no others. Threads: one caller at a time.
+// delay no others. One caller at a time.
 #pragma once
 
 #include "choir/status.h"

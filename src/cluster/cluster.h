@@ -51,8 +51,7 @@ double chi_cluster_deadline(const choir_cluster *c, double seconds);
 choir_status chi_cluster_give_up(choir_cluster *c);
 // why is the cause while it is being sent (NULL: sent). Returns the deadline.
 double chi_cluster_failing(choir_cluster *c, const chi_error *why);
-// Collectives share one tag, in order. Each begins with a message to the next worker and one from
-// the previous, so different ones cannot deadlock.
+// Collectives share one tag, in order.
 uint64_t chi_cluster_next(choir_cluster *c);
 // CHOIR_CANCELLED, with the first cause.
 choir_status chi_cluster_check(choir_cluster *c);

@@ -126,7 +126,7 @@ static choir_status find_gpu_aware(choir_toggle *aware)
 	return CHOIR_OK;
 }
 
-// Workers wait for each other when they come and when they leave: for as long as a process takes.
+// Workers wait for each other when they come and leave: for as long as a process takes.
 static void nap(void)
 {
 	chi_thread_nap(50e-6);

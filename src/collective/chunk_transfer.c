@@ -1,7 +1,7 @@
-// The host never waits while it holds a lock. Chunks have streams of their own, because only a
-// member's thread may use the member's stream, which waits in stream order for all chunk streams.
-// Results from other members have streams of their own, so a member's next sum does not wait for
-// another member's result.
+// The host never waits while it holds a lock. Chunks have their own streams, because only a
+// member's thread may use the member's stream, which waits in stream order for all of them.
+// Results from other members have their own streams, so a member's next sum does not wait for
+// another's result.
 #include "collective/chunk_transfer.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
 // For devices with separate memory. A chunk moves from device to device and takes each member's
-// partial sums. Only the two halves of a tree node are added, so the order of members does not
+// partial sums. Only the two halves of a tree node are added, so the members' order does not
 // change bits.
 #pragma once
 
@@ -69,7 +69,7 @@ choir_status chi_chunk_move(chi_chunk *g, int to);
 // CHOIR_INTERNAL: parts are missing.
 choir_status chi_chunk_finish(chi_chunk *g);
 // Copies to member's result and calls done. Members that share a result get it with the first.
-// *shown (may be NULL) becomes the result, if any.
+// *shown (may be NULL) becomes the result.
 choir_status chi_chunk_deliver(
 		const chi_chunk *g, int from, const void *data, int member, const void **shown);
 choir_status chi_chunk_deliver_all(const chi_chunk *g, int first, int last);

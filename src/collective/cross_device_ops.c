@@ -58,7 +58,7 @@ choir_status choir_register_cross_device_ops(const choir_cross_device_ops_table 
 	return chi_registry_add(&registry, &t) != NULL ? CHOIR_OK : choir_error_status();
 }
 
-// The registry's, then libchoir-cuda's, which have all slots. NULL after the last.
+// libchoir-cuda's have all slots.
 static const choir_cross_device_ops_table *table_at(int i)
 {
 	const choir_cuda_plugin *cuda = chi_cuda_plugin();

@@ -1,5 +1,5 @@
-// The first device adds the worker's parts, and its share of all workers' parts. The transport
-// knows no streams, so the host waits for the stream before each round of messages.
+// The first device adds the worker's parts, and its share of all workers'. The transport knows no
+// streams, so the host waits for the stream before each round of messages.
 #include "collective/device_sum.h"
 
 bool chi_device_sum_is_possible(const choir_group *group, const choir_cluster *c)

@@ -1,5 +1,5 @@
-// An all-reduce between workers in the memory of devices, which the transport takes (GPU-aware
-// MPI). Same order of additions as in host memory, and the same bits.
+// An all-reduce between workers in devices' memory, which the transport takes (GPU-aware MPI).
+// Additions have the order of those in host memory, and the same bits.
 #pragma once
 
 #include "collective/process_group.h"
@@ -17,8 +17,8 @@ typedef struct {
 bool chi_device_sum_is_possible(const choir_group *group, const choir_cluster *c);
 void chi_device_sum_close(chi_device_sum *s);
 
-// The three steps, one at a time and in this order. After each one, no queued work uses the
-// members' memory.
+// The three steps, one at a time and in this order. Afterwards no queued work uses the members'
+// memory.
 choir_status chi_device_sum_reduce(chi_device_sum *s, const chi_round *round);
 choir_status chi_device_sum_exchange(
 		chi_device_sum *s, const chi_round *round, chi_process_group *p);

@@ -1,5 +1,5 @@
 // For devices that share memory. A waiting thread claims a chunk, sums it, writes all results and
-// calls the done functions, while the chunk is in its cache.
+// calls the done functions, while it is in its cache.
 #include "base/alloc.h"
 #include "base/thresholds.h"
 #include "collective/chunked_algorithm.h"

@@ -3,8 +3,8 @@
 // is a chunk of its rendezvous, so a failed wait returns after nothing more is sent from its
 // memory.
 //
-// Small sums are exchanged in buckets: all that a thread has joined when it waits. Buckets need a
-// single device on each worker, so that all workers join and wait in the same order.
+// Small sums are exchanged in buckets: all that a thread has joined when it waits. Buckets need
+// one device per worker, so that all workers join and wait in the same order.
 #include "collective/multi_worker.h"
 
 #include "base/alloc.h"
@@ -478,8 +478,7 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 }
 
 // seconds limits the wait for this worker's devices; the exchange has the cluster's timeout. After
-// a failure in one rendezvous a member waits for the later ones, where others may read its
-// collective.
+// a failure a member waits for the later rendezvous, where others may read its collective.
 static choir_status wait(void *self, int member, uint64_t request, double seconds)
 {
 	static chi_chunk_fn *const chunk[RENDEZVOUS_COUNT] = { local_reduce, exchange_with_workers,

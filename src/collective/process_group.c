@@ -149,7 +149,6 @@ typedef struct {
 	char *sum;
 } all_reducing;
 
-// The first element that worker w sums.
 static int64_t cut(const all_reducing *s, int w)
 {
 	enum { STEP = 64 };
@@ -274,7 +273,6 @@ static choir_status reserve(all_reducing *s)
 	return CHOIR_OK;
 }
 
-// All workers' parts of the elements that this worker sums.
 static void find_parts(const all_reducing *s, int64_t from, int64_t count)
 {
 	chi_process_group *p = s->group;
@@ -321,7 +319,7 @@ static choir_status add_up(const all_reducing *s)
 		.partial_sums = p->partial_sum };
 	const choir_collective *const one[] = { &all };
 	// With two rounds, sums are made apart and then copied: other workers' caches have the
-	// destination, where memcpy's stores of whole lines are much faster.
+	// destination, where memcpy's stores of whole lines are faster.
 	const int64_t max = CHI_SEPARATE_SUM_BYTES / (int64_t) s->size;
 	const int64_t step = s->once || max > CHI_CHUNK ? CHI_CHUNK : max;
 	for (int64_t first = 0; first < count; first += step) {

@@ -72,8 +72,8 @@ static void advance(chi_gate *gate)
 	chi_gate_wake(gate);
 }
 
-// True: collectives stay valid until leave_chunks. An abort changes the same word, so one of the
-// two threads sees the other.
+// True: collectives stay valid until leave_chunks. An abort changes the same word: one thread sees
+// the other.
 static bool enter_chunks(chi_round *s)
 {
 	return (chi_atomic32_add(&s->busy, 1) & CLOSED) == 0;

@@ -1,8 +1,8 @@
 // A ring of rounds, one per collective in progress. The first gate opens when all members have
 // joined. Then waiting threads claim chunks, and the second gate opens after the last.
 //
-// Any thread may serve any members. A wait, even a failed one, returns after the last thread has
-// stopped reading the member's data.
+// Any thread may serve any members. Every wait, even a failed one, returns after the last thread
+// has read the member's data.
 #pragma once
 
 #include "base/gate.h"
@@ -59,8 +59,8 @@ choir_status chi_rendezvous_join(chi_rendezvous *m, int member, const choir_coll
 		int64_t chunks, uint64_t *request);
 choir_status chi_rendezvous_record_event(
 		chi_rendezvous *m, int member, choir_device *d, const choir_collective *c);
-// Helps with the chunks. A cancelled wait or timeout aborts the rendezvous, because the caller may
-// free what it joined with.
+// Helps with the chunks. A cancelled wait or timeout aborts the rendezvous: the caller may free
+// what it joined with.
 choir_status chi_rendezvous_wait(chi_rendezvous *m, int member, uint64_t request, double seconds,
 		chi_chunk_fn *fn, void *self);
 const choir_collective *chi_rendezvous_joined(chi_rendezvous *m, int member, uint64_t request);

@@ -1,6 +1,6 @@
 // Sums of sparse gradients over replicas. Each row has the bits of a dense sum, except for the
-// sign of a zero. Entries of one replica are added in order; then the replicas that have the row
-// are added in the canonical tree.
+// sign of a zero. Entries of one replica are added in order, then the replicas with the row in the
+// canonical tree.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -17,8 +17,8 @@ typedef struct {
 	int64_t at;
 } chi_sparse_entry;
 
-// Sorts by row (not negative), part and position. entry has room for two entries per row. Returns
-// the number of distinct rows.
+// Sorts by row (not negative), part and position. entry has room for two per row. Returns the
+// number of distinct rows.
 int64_t chi_sparse_sum_order(int parts, const chi_sparse_part part[], chi_sparse_entry entry[]);
 int chi_slices_levels(int parts);
 typedef struct {

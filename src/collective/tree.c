@@ -1,5 +1,5 @@
 // Partial sums work like a binary counter: two halves are added when both exist. But a device's
-// replicas may begin anywhere in the tree, in any number.
+// replicas may begin anywhere in the tree.
 #include "collective/tree.h"
 
 #include "base/size.h"

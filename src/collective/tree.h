@@ -98,7 +98,6 @@ choir_status chi_tree_nodes_open(chi_tree_nodes *nodes, int n, const choir_parti
 void chi_tree_nodes_close(chi_tree_nodes *nodes);
 // Threads: one at a time, even while others sum with the same c.
 choir_status chi_tree_nodes_reserve(chi_tree_nodes *nodes, const choir_collective *c);
-// One chunk of each node. scratch: as in chi_chunk_sum. CHOIR_INTERNAL: the parts do not cover the
-// nodes.
+// One chunk of each node. scratch: as in chi_chunk_sum. CHOIR_INTERNAL: parts are missing.
 choir_status chi_tree_nodes_sum(const chi_tree_nodes *nodes, const choir_collective *const c[],
 		int members, int64_t first, char *scratch);

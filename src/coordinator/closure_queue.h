@@ -1,5 +1,5 @@
-// A coordinator's queue of closures, first in first out, and the closures that workers have. A
-// state machine without threads and clock; each call takes constant time. A lost worker's closures
+// A coordinator's queue of closures, first in first out, and those that workers have. A state
+// machine without threads and clock; each call takes constant time. A lost worker's closures
 // return to the queue's front.
 #pragma once
 
@@ -57,13 +57,13 @@ void chi_closures_add(chi_closures *q, chi_closure *c);
 int chi_closures_join(chi_closures *q);
 // To a worker that can take more. NULL: no such worker or closure.
 chi_closure *chi_closures_give(chi_closures *q);
-// Gives the closure to the worker, beyond its window.
+// Beyond the worker's window.
 void chi_closures_pin(chi_closures *q, chi_closure *c, int worker);
 // Call it after more has changed.
 void chi_closures_wants(chi_closures *q, int worker);
 chi_closure *chi_closures_find(const chi_closures *q, int worker, uint64_t id);
-// Takes result. False: the worker does not have this closure. name: the worker's, for the
-// failure's text. The first failure cancels waiting closures.
+// Takes result. False: the worker does not have this closure. name: the worker's, for the failure.
+// The first failure cancels waiting closures.
 bool chi_closures_finish(chi_closures *q, int worker, uint64_t id, choir_status status,
 		const char *text, const char *name, chi_pack *result);
 // Calls ended for each closure that fails after its last attempt.
@@ -72,7 +72,6 @@ void chi_closures_lost(chi_closures *q, int worker, const char *why,
 // Nothing waits and nothing runs.
 bool chi_closures_idle(const chi_closures *q);
 // When nothing runs: the first failure becomes this thread's, once, and cancels waiting closures.
-// CHOIR_OK: no failure.
 choir_status chi_closures_take_error(chi_closures *q);
 // Unfinished closures get this thread's last failure.
 void chi_closures_end(chi_closures *q);

@@ -1,5 +1,5 @@
-// The coordinator: the program's calls on the main thread, and the dispatch of closures on the
-// network thread. The strategy's variables are copies of the servers'.
+// The program's calls on the main thread, and the dispatch of closures on the network thread. The
+// strategy's variables are copies of the servers'.
 #include "coordinator/coordinator.h"
 
 #include "base/alloc.h"
@@ -73,7 +73,7 @@ static bool is_full(const choir_coordinator *c)
 	return c->dispatch.closures.waiting.n >= (size_t) c->o.queue && !c->dispatch.closures.failed;
 }
 
-// A waiting program continues only when there is space for several closures.
+// A waiting program continues when there is space for several closures.
 static bool has_space(const choir_coordinator *c)
 {
 	return c->dispatch.closures.waiting.n < (size_t) (c->o.queue - c->o.queue / 4) ||
@@ -98,7 +98,6 @@ static choir_status check_answer(choir_coordinator *c)
 	return c->dispatch.answer.status;
 }
 
-// Waits until no closure runs.
 static choir_status pause_closures(choir_coordinator *c)
 {
 	chi_mutex_lock(&c->network.lock);

@@ -1,6 +1,5 @@
-// A message that refers to its large fields. On the same host, the receiver reads these fields
-// from the sender's memory. Otherwise, or where the system does not allow this, the sender joins
-// all bytes (0101).
+// A message that refers to its large fields. On the same host, the receiver reads them from the
+// sender's memory. Otherwise, or where the system forbids this, the sender joins all bytes (0101).
 #pragma once
 
 #include "base/alloc.h"

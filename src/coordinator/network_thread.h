@@ -1,5 +1,5 @@
 // A hub on a thread of its own, for a process whose main thread computes. One lock protects what
-// the owner's functions and the main thread share; the owner's functions are called with it held.
+// both share; the owner's functions are called with it held.
 #pragma once
 
 #include "base/lock.h"

@@ -1,6 +1,5 @@
 // Parameter servers' state in a checkpoint: step, values, then each optimizer's entries with name,
-// dtype, shape and bytes. Each server has all slots; a variable's rows come from the server that
-// it belongs to.
+// dtype, shape and bytes. Each server has all slots; a variable's rows come from its own server.
 #include "coordinator/ps_checkpoint.h"
 
 #include "base/alloc.h"
@@ -52,8 +51,8 @@ static choir_status restore_values(chi_job_model *m, int states, chi_unpack u[])
 	return CHOIR_OK;
 }
 
-// The server's bytes of an entry: for "o/VARIABLE/SLOT" those of the variable or its shards that
-// belong to the server; others belong to the first server.
+// The server's bytes of an entry: for "o/VARIABLE/SLOT" those of its variable or shards; others
+// belong to the first server.
 static void merge(const chi_job_model *m, int server, const char *name, const char *from, char *to,
 		size_t bytes)
 {

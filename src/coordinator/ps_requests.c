@@ -148,7 +148,7 @@ static choir_status take_offer(chi_server *s, chi_peer *p, chi_unpack *u)
 			&(chi_unpack){ .data = (const void *) s->offered.memory, .bytes = bytes });
 }
 
-// Workers mostly ask for the same variables, so the last PULL's values are kept.
+// Workers mostly ask for the same variables: the last PULL's values are kept.
 static choir_status collect_values(chi_server *s, chi_unpack *u)
 {
 	const size_t bytes = u->bytes - u->at;

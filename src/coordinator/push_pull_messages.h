@@ -1,6 +1,6 @@
 // The variables and optimizers of a strategy as messages between workers and parameter servers.
-// All processes of a job make the same ones in the same order. Variable i belongs to server i
-// modulo the number of servers; a shard counts as a variable.
+// All processes of a job make the same ones in one order. Variable i, or a shard, belongs to
+// server i modulo the number of servers.
 #pragma once
 
 #include "coordinator/large_message.h"
@@ -32,8 +32,8 @@ choir_status chi_job_model_pack_values(const chi_job_model *m, int server, chi_p
 // For a PULL or ROWS, after its version.
 choir_status chi_job_model_pack_asked(const chi_job_model *m, chi_unpack *u, chi_pack *to);
 choir_status chi_job_model_pack_rows(const chi_job_model *m, chi_unpack *u, chi_pack *to);
-// A PUSH or ASSIGN without its first fields. Returns the number of gradients for this server. The
-// message refers to the gradients.
+// A PUSH or ASSIGN without its first fields; refers to the gradients. Returns their number for
+// this server.
 uint32_t chi_job_model_pack_push(const chi_job_model *m, int server, const void *optimizer,
 		size_t n, choir_variable *const v[], const chi_remote_gradient gradient[],
 		chi_large_message *to);

@@ -78,8 +78,8 @@ void chi_dataset_uncancel(choir_dataset *d);
 bool chi_dataset_has_hint(const choir_dataset *d);
 choir_status chi_dataset_shard_hints(choir_dataset *d, int64_t count, int64_t index);
 // Keeps every count-th file from index on, before the first read. A failure changes nothing.
-// CHOIR_NOT_FOUND: the chain reads no files, or hides them. CHOIR_INVALID: fewer files than count,
-// or a cache's file holds another worker's share.
+// CHOIR_NOT_FOUND: the chain reads no files, or hides them. CHOIR_INVALID: too few files, or a
+// cache's file holds another worker's share.
 choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t index);
 // Except those that the chain itself reads.
 choir_status chi_dataset_list_files(

@@ -1,5 +1,5 @@
 // A stage writes blocks of examples into the reader's memory. With random access it reads examples
-// by number, and the core keeps its position. Others are streams and keep a position.
+// by number, and the core keeps its position; streams keep their own.
 #pragma once
 
 #include "base/atomic.h"

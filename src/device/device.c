@@ -1,5 +1,5 @@
 // Devices are never freed. One mutex guards their list. It is released while a device opens; other
-// threads wait until the device is ready.
+// threads wait for the device.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/status.h"

@@ -1,5 +1,5 @@
 // Devices and streams. All memory is accessed through these calls, even the host's. Threads: any.
-// One thread at a time uses a stream; any thread may wait for it.
+// One thread at a time uses a stream; any may wait for it.
 #pragma once
 
 #include "base/atomic.h"
@@ -15,8 +15,8 @@ struct choir_device {
 	void *self;
 	chi_atomic32 abandoned_waits; // whose streams may still run
 	chi_atomic32 staging_buffers;
-	// The address of a bool (const choir_device *), which releases unused memory of the device's
-	// pool and says whether there was any; 0: there is no pool.
+	// The address of a bool (const choir_device *), which releases the pool's unused memory and
+	// says whether there was any; 0: no pool.
 	chi_atomic64 release_unused;
 	chi_staging_buffer *quarantine;
 	chi_staging_buffer *pinned;
@@ -33,7 +33,7 @@ typedef struct chi_stream {
 bool chi_device_parse(const char *name, char kind[16], int *index);
 
 // Comma-separated. *count is 0 after a failure. CHOIR_INVALID: no, empty, repeated or too many
-// names. CHOIR_NOT_FOUND: an unknown name; lists the known ones.
+// names. CHOIR_NOT_FOUND lists known names.
 choir_status chi_device_list(const char *names, int capacity, choir_device *devices[], int *count);
 
 choir_status chi_device_list_accelerators(int capacity, choir_device *devices[], int *count);
@@ -69,8 +69,8 @@ choir_status chi_stream_wait_until(chi_stream *s, uint64_t event, double seconds
 choir_status chi_stream_wait_up_to(chi_stream *s, uint64_t event);
 // s may use its device's memory until event.
 void chi_stream_abandon(chi_stream *s, uint64_t event);
-// Waits for all work, up to 60 s (CHOIR_TIMEOUT), and returns the first failure. Whatever it
-// returns, memory may then go back to the device's pool.
+// Waits for all work, up to 60 s (CHOIR_TIMEOUT), and returns the first failure. Even then, memory
+// may go back to the device's pool.
 choir_status chi_stream_wait(chi_stream *s);
 // Waits also after a failure to queue work. Returns status, or else the wait's.
 choir_status chi_stream_finish(chi_stream *s, choir_status status);
@@ -85,7 +85,7 @@ choir_status chi_stream_send(chi_stream *s, void *to, const void *from, size_t b
 choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t bytes);
 
 // Queues a copy to the host. After a wait, the second function moves the bytes to `to` and frees
-// the copy. to NULL: the wait failed, and the stream keeps the copy.
+// it. to NULL: the wait failed, and the stream keeps the copy.
 chi_staging_buffer *chi_stream_fetch_later(chi_stream *s, const void *from, size_t bytes);
 void chi_stream_take_fetched(chi_stream *s, chi_staging_buffer *fetched, void *to, size_t bytes);
 

@@ -52,7 +52,6 @@ static bool take_job_name(const char **at)
 	return true;
 }
 
-// Over "/job:NAME", "/replica:N" and "/task:N", in any order, each at most once.
 static bool take_place(const char **at)
 {
 	bool job = false, replica = false, task = false;

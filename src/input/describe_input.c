@@ -29,7 +29,6 @@ static void add_what_is_read(chi_text *t, const choir_distributed_dataset *data,
 		chi_text_add(t, " and %zu more", n - MAX_NAMES);
 }
 
-// first, first + apart, ... below end.
 static void add_numbers(chi_text *t, int64_t first, int64_t apart, int64_t end)
 {
 	enum { MAX = 8 };

@@ -99,8 +99,8 @@ int64_t chi_input_first(const choir_distributed_dataset *data, int worker);
 choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_batch_buffer *to);
 // Reads step to->step and sets replicas' rows. CHOIR_END: all are 0.
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_batch_buffer *to);
-// Reads from the first begin or take on. together: a reader waits for half of the steps at a time.
-// goes_on: into the next pass.
+// Reads from the first begin or take on. together: a reader waits for half of the steps. goes_on:
+// into the next pass.
 chi_read_ahead *chi_read_ahead_new(
 		choir_distributed_dataset *data, int steps, bool together, bool goes_on);
 void chi_read_ahead_free(chi_read_ahead *a);

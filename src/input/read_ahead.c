@@ -1,5 +1,5 @@
 // Steps are read into the future batch's tensors. Each stores the position after it, so a save
-// ignores steps that were only read ahead.
+// ignores steps read ahead.
 //
 // After an end the thread begins the next pass, to fill shuffle buffers early. No lock is held
 // while data are read.
@@ -82,7 +82,7 @@ static void read_next(chi_read_ahead *a)
 }
 
 // Releases the caller's mutex. Does nothing if sources have left out rows: until the rewind the
-// program may ask for their counts.
+// program may ask for counts.
 static void begin_next(chi_read_ahead *a)
 {
 	chi_example_stream *f = &a->data->stream[0];

@@ -75,8 +75,8 @@ static choir_status read_elements(choir_distributed_dataset *data, chi_batch_buf
 	return all > 0 ? CHOIR_OK : CHOIR_END;
 }
 
-// By the cyclic list of sizes: worker w begins at its first replica's size. All workers advance by
-// one worker's replicas, even if their numbers differ, so each step is a global batch.
+// By the cyclic list of sizes: worker w begins at its first replica's. All workers advance by one
+// worker's replicas, even if their numbers differ, so each step is a global batch.
 static choir_status read_stream(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	const int64_t n = chi_input_replicas(data), first = first_here(data);

@@ -1,5 +1,5 @@
-// At construction and in each step, workers exchange status, number of examples and the text of a
-// failure. A step runs if any worker has examples, and fails on all if it fails on one.
+// At construction and in each step, workers exchange status, number of examples and a failure's
+// text. A step runs if any worker has examples, and fails on all if it fails on one.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -33,7 +33,6 @@ static message make_message(choir_status status, int64_t examples, int64_t whole
 	return w;
 }
 
-// A failed worker reports its own failure, others the first one.
 static choir_status find_failure(const chi_process_group *p, const message all[])
 {
 	if (all[p->worker].status != CHOIR_OK)

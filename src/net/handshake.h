@@ -1,6 +1,6 @@
-// The handshake: the dialling end sends HELLO. The listening end compares the protocol, the job
-// and the facts, and answers WELCOME or REFUSE with a reason. The dialling end compares the same.
-// Until then frames have at most 4 KiB.
+// The dialling end sends HELLO. The listening end compares the protocol, the job and the facts,
+// and answers WELCOME or REFUSE with a reason. The dialling end compares the same. Until then
+// frames have at most 4 KiB.
 #pragma once
 
 #include "net/link.h"
@@ -25,8 +25,8 @@ typedef struct {
 	chi_fact fact[CHI_FACTS];
 } chi_hello;
 
-// Fills all fields but address. Facts: "libchoir" (the library's file) and "program". program
-// NULL: the content of the program's file.
+// Fills all fields but address. Facts: "libchoir" (the library's file) and "program" (NULL: the
+// content of the program's file).
 choir_status chi_hello_make(
 		chi_hello *h, const char *role, int index, uint64_t job, const char *program);
 choir_status chi_hello_add(chi_hello *h, const char *name, const char *fmt, ...)

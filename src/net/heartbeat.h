@@ -1,5 +1,5 @@
-// An end of a connection sends a heartbeat when it has sent nothing for a while. It considers the
-// other end lost when it has received nothing for longer. The caller passes the time.
+// An end of a connection sends a heartbeat when it has sent nothing for a while. The other end is
+// lost when nothing has arrived for longer. The caller passes the time.
 #pragma once
 
 #include <stdbool.h>

@@ -229,8 +229,8 @@ static choir_status receive(chi_hub *h, chi_peer *p)
 	return CHOIR_OK;
 }
 
-// Until the other end has closed: if this end closed first, a message that is on its way here
-// would fail there before the goodbye is read.
+// Until the other end has closed: after an earlier close, a message on its way here would fail
+// there before the goodbye is read.
 static choir_status drain(chi_peer *p)
 {
 	p->more = false;

@@ -34,7 +34,7 @@ struct chi_peer {
 typedef struct {
 	void *user;
 	// Listening end; may append to the welcome. A failure refuses the peer with its text, without
-	// a call of lost. NULL: all may join.
+	// lost. NULL: all may join.
 	choir_status (*admit)(void *user, chi_peer *peer, chi_pack *welcome);
 	void (*joined)(void *user, chi_peer *peer);
 	// A failure ends the peer.

@@ -94,7 +94,6 @@ static void remove_axis(labels *l, int axis)
 	l->n--;
 }
 
-// Zeros off the diagonal, then the sum along j.
 static choir_tensor *diagonal(choir_tensor *x, int i, int j)
 {
 	choir_shape row = { x->shape.rank, { 1, 1, 1, 1, 1, 1, 1, 1 } }, column = row;
@@ -105,7 +104,6 @@ static choir_tensor *diagonal(choir_tensor *x, int i, int j)
 	return choir_sum(choir_where(same, x, choir_number(x->frame, 0)), CHOIR_AXIS(j));
 }
 
-// Takes diagonals, and sums axes of this operand alone.
 static choir_tensor *simplify(
 		choir_tensor *x, labels *of_x, const labels *other, const labels *out)
 {
@@ -123,7 +121,6 @@ static choir_tensor *simplify(
 	return x;
 }
 
-// Appends labels of from by membership in `in` and `out`.
 static int64_t collect(const labels *from, const choir_shape *shape, const labels *in, bool is_in,
 		const labels *out, bool is_out, labels *order)
 {

@@ -24,7 +24,7 @@ typedef struct chi_node {
 } chi_node;
 
 // Computes gradients from dy by operations. Sets gradient[i] where want[i] is set, to a new tensor
-// or dy; NULL means zero. Other new tensors are dropped.
+// or dy; NULL is zero. Other new tensors are dropped.
 typedef choir_status chi_backward_fn(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[]);
 
@@ -78,8 +78,8 @@ choir_status chi_unary_backward(
 		return chi_op_call(&kernel##_op.op, NULL, 1, &x, NULL); \
 	}
 
-// Plain numbers get the operands' dtype. It is recorded if a tape is active and a gradient can
-// flow. NULL inputs give NULL.
+// Plain numbers get the operands' dtype. Recorded if a tape is active and a gradient can flow.
+// NULL inputs give NULL.
 choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_tensor *const in[],
 		const void *attributes);
 

@@ -43,7 +43,6 @@ static choir_status infer_total(size_t n, choir_tensor *const in[], const void *
 	return status;
 }
 
-// Reduced axes have one element.
 static choir_shape kept_shape(const choir_shape *shape, uint32_t axes)
 {
 	choir_shape kept = *shape;
@@ -197,7 +196,7 @@ static choir_tensor *reduced_first(choir_tensor *x, uint32_t axes, choir_shape *
 	return moved ? choir_reshape(moved, CHOIR_SHAPE(reduced, choir_shape_elements(kept))) : NULL;
 }
 
-// Halves are multiplied, so the gradient is right where elements are 0.
+// Halves are multiplied: the gradient is right where elements are 0.
 choir_tensor *choir_prod(choir_tensor *x, choir_axes axes)
 {
 	uint32_t resolved;

@@ -89,7 +89,6 @@ static const chi_op transpose_op = {
 	.recordable = true,
 };
 
-// Axes longer than 1 keep their order.
 static bool keeps_order(const choir_shape *shape, const int axes[])
 {
 	int before = -1;

@@ -5,8 +5,7 @@
 
 // out may be a or b. f16 and bf16 are added in f32, rounded to even.
 void chi_vector_add(choir_dtype dtype, void *out, const void *a, const void *b, int64_t n);
-// By nontemporal stores: for results that no cache will hold. Other threads see them when it
-// returns.
+// By nontemporal stores: for results that no cache will hold. Other threads see them on return.
 void chi_vector_add_past(choir_dtype dtype, void *out, const void *a, const void *b, int64_t n);
 // To f16 or bf16, as a cast does, and back. out may be x.
 void chi_vector_round(choir_dtype dtype, float *out, const float *x, int64_t n);

@@ -1,5 +1,5 @@
-// A server of devices: the hub's owner, with at most one session, its program's. The program's
-// other servers may join at any time.
+// A server of devices: the hub's owner, with at most one session. Its program's other servers may
+// join at any time.
 #include "choir/serve.h"
 
 #include "base/alloc.h"

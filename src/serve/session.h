@@ -17,8 +17,8 @@ typedef struct {
 	size_t bytes, users;
 } chi_served_frame;
 
-// Another process's memory. At an address there is an incarnation that this process knows, so
-// another process of the same number is not taken for it.
+// Another process's memory. An incarnation at the address, which this process knows, tells it from
+// another process of the same number.
 typedef struct {
 	int64_t pid; // 0: it cannot be read
 	uint64_t address, incarnation;

@@ -36,7 +36,6 @@ static choir_status find_devices(choir_strategy *s, choir_device **devices, int 
 	return CHOIR_OK;
 }
 
-// The first R mod P devices get one replica more.
 static choir_status share_out_replicas(choir_strategy *s, choir_device *const *devices, int count)
 {
 	const int min = count > s->workers ? count : s->workers;

@@ -18,7 +18,7 @@ typedef struct chi_remote {
 	// of runs.
 	choir_status (*refresh)(void *user);
 	// After refresh, before a read of v: n rows, or all if row is NULL. Ignores invalid rows.
-	// NULL: refresh has brought all. Threads: any.
+	// NULL: refresh brings all. Threads: any.
 	choir_status (*fetch)(void *user, choir_variable *v, int64_t n, const int64_t row[]);
 	// Instead of an optimizer's update, with gradients summed over the replicas. optimizer: the
 	// user of chi_gradients_new. NULL: updates are applied here.

@@ -151,7 +151,6 @@ choir_status chi_state_dict_lend(chi_state_dict *s, const char *name, choir_dtyp
 	return CHOIR_OK;
 }
 
-// As strcmp.
 static int compare_name(const chi_state_dict *s, const char *name, const char *have)
 {
 	if (s->object == NULL)

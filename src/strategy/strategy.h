@@ -1,5 +1,5 @@
-// A strategy: its replicas, devices, threads, streams and variables. In src/strategy, a function
-// that makes a tensor or value records errors in the frame and returns NULL.
+// A strategy's replicas, devices, threads, streams and variables. In src/strategy, a function that
+// makes a tensor or value records errors in the frame and returns NULL.
 #pragma once
 
 #include "base/lock.h"
@@ -134,7 +134,7 @@ static inline int chi_strategy_id(const choir_strategy *s, int local_replica)
 choir_status chi_strategy_check(const choir_strategy *s);
 
 // For sums and updates, even after a failure, as memory is reused. Returns status or a wait's
-// first failure.
+// failure.
 choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status);
 choir_status chi_strategy_wait_away(choir_strategy *s, choir_status status);
 void chi_strategy_reset_collectives(choir_strategy *s);

@@ -138,7 +138,6 @@ static choir_status check_communication(
 	return CHOIR_OK;
 }
 
-// .cross_device_ops and .implementation mean the same.
 static choir_status copy_communication(choir_strategy *s, choir_strategy_options *o)
 {
 	CHOIR_TRY(check_communication(o->communication, &s->communication));

@@ -1,6 +1,6 @@
 // A worker's agent starts the program, shares the page of health.h with it, and reports to the
-// supervisor. It kills the program when it hears nothing from the supervisor, so that an
-// unreachable worker does not go on.
+// supervisor. It kills the program when the supervisor is silent, so that an unreachable worker
+// does not go on.
 #include "supervisor/agent_message.h"
 
 #include "base/alloc.h"
@@ -161,7 +161,6 @@ static bool can_send(const agent *a)
 	return a->peer != NULL && chi_link_waiting(&a->peer->link) < OUTPUT_WAITING;
 }
 
-// False: no output.
 static bool pass_on(agent *a, int i)
 {
 	char *bytes = a->bytes;

@@ -1,6 +1,6 @@
 // Finds the worker that failed first. A killed worker is the cause. A worker that reports
 // another's failure is not, so its report waits for a cause. MPIs abort workers whose peer has
-// ended within milliseconds, so an abort or an exit waits for a moment, too.
+// ended within milliseconds, so an abort or an exit waits, too.
 #include "supervisor/blame.h"
 
 #include <inttypes.h>

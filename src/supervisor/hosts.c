@@ -19,7 +19,6 @@ static bool is_name(const char *s, size_t length)
 	return true;
 }
 
-// One item: "b", "b:2" or "b slots=2".
 static choir_status add(chi_hosts *h, const char *where, char *item)
 {
 	item += strspn(item, " \t");

@@ -1,5 +1,5 @@
 // The key of a job whose agents connect by TCP. It travels in an environment variable to agents
-// that an MPI launcher starts, and through standard input to those that ssh starts.
+// started by an MPI launcher, through standard input to those started by ssh.
 #pragma once
 
 #include "net/key.h"

@@ -158,7 +158,7 @@ static void go_on(chi_restart_policy *p, double now)
 	p->until = now + pause;
 }
 
-// A worker that cannot be reached ends by itself when its agent has heard nothing for as long.
+// An unreachable worker ends by itself when its agent has heard nothing for as long.
 static bool are_gone(const chi_restart_policy *p, double now)
 {
 	for (int i = 0; i < p->workers; i++) {

@@ -1,6 +1,6 @@
 // Decides when a job starts again (0091): a state machine without processes, connections or a
-// clock. The owner reports events with their times and carries out the decisions. A failure that
-// another one may have caused waits a second for that cause.
+// clock. The owner reports events with their times and carries out the decisions. A failure waits
+// a second for its possible cause.
 #pragma once
 
 #include "base/process.h"

@@ -1,5 +1,5 @@
-// Starts the processes that start agents: the one launcher of Open MPI, MPICH or Slurm; else ssh
-// for each worker, or nothing on this machine.
+// Starts processes that start agents: the one launcher of Open MPI, MPICH or Slurm; else ssh for
+// each worker, or nothing on this machine.
 #include "supervisor/supervisor.h"
 
 #include "base/alloc.h"
@@ -159,8 +159,8 @@ static const char *address_of(const choir_supervisor *s, int worker)
 	return at == NULL ? name : at + 1;
 }
 
-// Workers' tasks (choir/coordinator.h). Each attempt has its own port, since the last one's may be
-// in use for a while. It is below the ports that the system assigns.
+// Workers' tasks (choir/coordinator.h). Each attempt has its own port: the last one's may be in
+// use for a while. It is below the ports that the system assigns.
 static void add_task(words *w, const choir_supervisor *s, int attempt, int worker)
 {
 	enum { FIRST = 20000, PORTS = 12000 };

@@ -1,5 +1,5 @@
 // One pool per device, never freed: a two-level segregated fit (TLSF; Masmano et al. 2004) with
-// eight size classes per power of two. A large buffer may take a part of a larger free one, and a
+// eight size classes per power of two. A large buffer may take a part of a larger free one; a
 // freed part joins its free neighbours. So gradients use freed activations' memory, and repeated
 // steps allocate nothing.
 #include "tensor/buffer_pool.h"
@@ -178,7 +178,6 @@ static void give(pool *p, chi_buffer *b)
 	add_free(p, b);
 }
 
-// False: no memory for a header.
 static bool split(pool *p, chi_buffer *b, size_t size)
 {
 	if (b->bytes - size < MIN_REST)
@@ -200,7 +199,6 @@ static bool split(pool *p, chi_buffer *b, size_t size)
 	return true;
 }
 
-// NULL: none.
 static chi_buffer *find_free(const pool *p, size_t class, size_t size)
 {
 	if (p->free[class] || size < LARGE)
@@ -212,7 +210,6 @@ static chi_buffer *find_free(const pool *p, size_t class, size_t size)
 	return NULL;
 }
 
-// *out NULL: none.
 static choir_status take(pool *p, size_t class, size_t size, chi_buffer **out)
 {
 	chi_buffer *b = *out = find_free(p, class, size);
@@ -265,7 +262,6 @@ static chi_buffer *take_all(pool *p)
 	return all;
 }
 
-// False: no memory was unused.
 static bool trim(pool *p)
 {
 	bool any = false;

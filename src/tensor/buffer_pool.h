@@ -1,5 +1,5 @@
 // Memory with a reference count, of a device's pool or foreign. A reference may be released only
-// after its queued work is done, because any stream may get the memory next. Threads: any.
+// after its queued work is done: any stream may get the memory next. Threads: any.
 #pragma once
 
 #include "base/atomic.h"

@@ -23,7 +23,7 @@ choir_frame *choir_frame_new(choir_device *d)
 	return f;
 }
 
-// Waits for queued work. Failures are ignored, and the thread's last failure stays.
+// Failures are ignored, and the thread's last failure stays.
 static void settle(choir_frame *f)
 {
 	if (!f->queued)

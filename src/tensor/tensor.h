@@ -98,7 +98,7 @@ choir_status chi_frame_status(choir_frame *f);
 chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes);
 void chi_frame_give_back(choir_frame *f, chi_buffer *b);
 // A call that returns a tensor got NULL: unless the frame has failed, records the thread's failure
-// or "subject: NULL where ...". f may be NULL. Returns NULL.
+// or "subject: NULL where ...". f may be NULL.
 choir_tensor *chi_frame_null_argument(choir_frame *f, const char *subject);
 
 size_t chi_dtype_size(choir_dtype dtype); // 0: unknown

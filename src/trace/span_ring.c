@@ -1,6 +1,5 @@
 // A ring that grows to a limit and then keeps the newest spans. A span gets its entry when it
-// begins, so outer spans come first. Open spans are found by number, which detects overwritten
-// ones.
+// begins, so outer spans come first. Numbers of open spans detect overwritten ones.
 #include "trace/span_ring.h"
 
 #include "base/alloc.h"

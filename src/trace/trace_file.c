@@ -1,5 +1,5 @@
 // Names stay in the file's bytes, where the JSON reader decodes them. Spans are kept until the
-// end, because names of tracks come last.
+// end, where tracks are named.
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"

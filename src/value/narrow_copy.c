@@ -1,6 +1,6 @@
 // One thread makes a copy while others wait. It overwrites the old copy, whose readers are stale.
-// An update rounds each chunk that it has written, while the chunk is in the cache. So in a
-// training only the first step makes copies here.
+// An update rounds each chunk that it has written, still in the cache. So in a training only the
+// first step makes copies here.
 #include "value/narrow_copy.h"
 
 #include "op/op.h"

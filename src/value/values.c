@@ -151,8 +151,8 @@ static choir_status check_arguments(const choir_values *set, const char *name, c
 	return what == NULL ? chi_error_null("values: \"%s\" is set to NULL", name) : CHOIR_OK;
 }
 
-// The own frame's tensors are used directly, even borrowed ones; reads of variables are copied,
-// because replicas use them later.
+// The own frame's tensors are used directly, even borrowed ones; reads of variables are copied:
+// replicas use them later.
 static choir_tensor *keep(const choir_values *set, choir_frame *f, choir_tensor *t)
 {
 	if (chi_tensor_check_any(t) != CHOIR_OK)

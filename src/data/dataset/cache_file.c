@@ -1,6 +1,6 @@
 // A magic number, the chain's signature, the worker's share, then elements: a head (examples,
 // bytes, checksum) and columns, packed, or dimensions and values per example. A head with 0
-// examples is the end. The byte order is native.
+// examples is the end. Native byte order.
 #include "data/dataset/cache_file.h"
 
 #include <string.h>

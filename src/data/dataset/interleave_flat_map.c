@@ -1,5 +1,5 @@
 // Up to cycle datasets are read in turn, block by block. An ended one is replaced at its next
-// turn. The order depends only on the datasets, so they may read ahead.
+// turn. Only the datasets decide the order, so they may read ahead.
 #include "data/component.h"
 
 #include "base/alloc.h"

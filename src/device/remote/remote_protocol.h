@@ -1,4 +1,4 @@
-// The messages between a program and a server of devices (src/serve), and between two servers.
+// Messages between a program and a server of devices (src/serve), or two servers.
 //
 // A frame has many commands: four fields of 32 bits (kind, stream, bytes of the body, zero) and a
 // body. A stream's commands are numbered from 1 and run in order; others take effect on arrival.
@@ -29,7 +29,7 @@ enum {
 	CHI_REMOTE_AWAIT, // stream u32, number u64
 	// Between servers of one host, which read each other's memory: where bytes are, and a request
 	// to read them. sender u64 is an address of the sender, at which it has the incarnation of the
-	// program's connection to the server that answers, which proves the right process.
+	// program's connection to the answering server, which proves the right process.
 	CHI_REMOTE_LOCATE, // address u64, bytes u64; ANSWER: memory u64, sender u64
 	CHI_REMOTE_TAKE, // address u64, bytes u64, memory u64, sender u64
 	// Server to server: token u64, status u32, text, then read bytes.

@@ -52,7 +52,6 @@ static void *after(const chi_fma_head *h, const void *x, int64_t elements)
 	return (char *) (uintptr_t) x + (size_t) elements * h->size;
 }
 
-// Head `number` of all examples; NULL pointers stay NULL.
 static chi_fma_head head_at(const chi_fma_head *all, int64_t heads, int64_t number)
 {
 	const int64_t example = number / heads, column = number % heads * all->width;
@@ -109,7 +108,6 @@ choir_status chi_fma_attention(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// out is packed as the input, or has dq, dk and dv in turn.
 choir_status chi_fma_attention_gradient(const choir_kernel_call *call)
 {
 	const chi_fma_loops *loops = chi_fma_best();

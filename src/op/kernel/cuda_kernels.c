@@ -1,5 +1,5 @@
 // Operations for which libchoir-cuda has no kernel run on the host by the CPU's kernel, with
-// copies of inputs and results. All this is queued on the stream, so the caller does not wait.
+// copies of inputs and results. All is queued, so the caller does not wait.
 #include "op/kernel/cuda_kernels.h"
 
 #include "base/alloc.h"
@@ -38,7 +38,7 @@ static choir_status run_with_scratch(const choir_kernel_table *kernel, const cha
 	return status;
 }
 
-// On a thread of CUDA. The call is divided as on a CPU, so the bits are the CPU's.
+// On a thread of CUDA, divided as on a CPU for the same bits.
 static choir_status run_on_cpu(const choir_kernel_call *given)
 {
 	const char *operation = given->user;

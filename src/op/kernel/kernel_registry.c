@@ -1,6 +1,6 @@
 // By kind of device, a hash table of lists by (operation, dtype). The highest score wins, the
-// first among equals. A kind's first lookup adds Choir's kernels and closes the table, which is
-// then constant and needs no lock. Libraries of kernels for other kinds may come later.
+// first among equals. A kind's first lookup adds Choir's kernels and closes the table, which then
+// needs no lock. Libraries of kernels for other kinds may come later.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/instruction_set.h"
@@ -305,7 +305,6 @@ bool chi_kernel_is_builtin(const choir_kernel_table *kernel)
 	return ((const entry *) (const void *) kernel)->builtin;
 }
 
-// Lists dtypes that have a kernel.
 static void report(
 		const kernel_kind *k, const choir_device *d, const char *operation, choir_dtype dtype)
 {

@@ -1,5 +1,5 @@
 // Tensors of 16 bits are widened in scratch memory for the f32 kernel; the result is rounded once,
-// as IEEE 754 does. Elementwise operations and operations on rows run in blocks that stay in the
+// as IEEE 754 does. Elementwise operations and operations on rows run in blocks that fit in the
 // first caches.
 #include "op/kernel/narrow_kernel.h"
 

@@ -28,8 +28,8 @@ typedef choir_status chi_kernel_fn(const choir_kernel_call *call);
 choir_status chi_parallel_run(const chi_parallel_plan *plan, const char *operation,
 		chi_kernel_fn *run, const choir_kernel_call *call, size_t bytes);
 
-// Blocks: chunks that stay in the first caches, of operations with little work per element. chunks
-// and first are set.
+// Blocks: chunks that stay in the first caches, for little work per element. chunks and first are
+// set.
 void chi_parallel_blocks_make(
 		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out);
 // With the bits of the whole call.

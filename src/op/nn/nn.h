@@ -25,8 +25,7 @@ choir_tensor *chi_conv1d(
 		choir_tensor *x, choir_tensor *filter, choir_tensor *bias, const choir_conv_options *o);
 // A sequence's options as an image's. False: too much padding.
 bool chi_convolution_columns(const choir_conv_options *o, choir_conv_options *columns);
-// Along one axis: the zeros at both ends, and the number of windows. False: the filter does not
-// fit.
+// The zeros at both ends and the number of windows along one axis. False: the filter does not fit.
 bool chi_convolution_axis(const choir_conv_options *o, int axis, int64_t in, int64_t filter,
 		int pad[2], int64_t *out);
 // For the slices of a volume: axes 1 and 2 become 0 and 1. Without the activation.

@@ -138,7 +138,7 @@ static choir_tensor *pool_sequences(
 	return y ? choir_reshape(y, CHOIR_SHAPE(s[0], y->shape.dim[2], s[2])) : NULL;
 }
 
-// First slices as images, then slices, whose pixels are channels. A border window has equally many
+// First slices as images, then slices, whose pixels are channels. A border window has as many
 // elements in each slice, so means of means are right.
 static choir_tensor *pool_volumes(
 		const chi_op *op, const char *name, choir_tensor *x, int size, int stride, int padding)

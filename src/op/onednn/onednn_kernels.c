@@ -187,7 +187,7 @@ static int score_bf16(const choir_kernel_call *call)
 	return is_native(call) && score(call) > 0 ? NATIVE_SCORE : 0;
 }
 
-// a^T b: sgemm is up to a quarter faster than the primitive if a's rows are shorter than a page.
+// a^T b: sgemm is up to a quarter faster if a's rows are shorter than a page.
 static bool is_gemm(const chi_dnn_problem *p)
 {
 	enum { PAGE = 4096 };

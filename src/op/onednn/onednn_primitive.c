@@ -1,5 +1,5 @@
 // The only file that includes oneDNN's headers, version 2 or 3. Primitives use one thread, and the
-// caller's scratchpad, since threads would share the library's.
+// caller's scratchpad: threads would share the library's.
 #include "op/onednn/onednn_primitive.h"
 
 #include "base/alloc.h"

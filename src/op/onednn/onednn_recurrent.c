@@ -1,7 +1,7 @@
 // LSTM and GRU in 16 bits (extend/kernel_table.h). Gates, cells and states stay f32 between time
-// steps. The result's rows are rounded once. In bf16, products of states and weights, and of their
-// gradients, have operands of bf16 and sums of f32; a call packs the weights once. In f16,
-// products are those of f32, and only the weights are widened as a whole.
+// steps; the result's rows are rounded once. In bf16, products of states and weights, and of their
+// gradients, have bf16 operands and f32 sums; a call packs the weights once. In f16, products are
+// those of f32.
 #include "op/onednn/onednn_recurrent.h"
 
 #ifdef CHI_HAS_ONEDNN
@@ -69,7 +69,6 @@ int chi_dnn_recurrence_score(const choir_kernel_call *call)
 	return chi_onednn_has_bf16() && is_found(&p) ? SCORE : 0;
 }
 
-// Returns the bytes used.
 static size_t lay_out(layer *l, const choir_kernel_call *call)
 {
 	const chi_dnn_recurrence *kind = call->user;
@@ -176,7 +175,6 @@ static void *at(const layer *l, const void *rows, int64_t width, int64_t i, int6
 	return (uint16_t *) (uintptr_t) rows + (i * l->t + k) * width;
 }
 
-// To f32, of f32 or 16 bits.
 static void widen(const layer *l, float *to, const choir_buffer *from, int64_t first, int64_t n)
 {
 	if (from->dtype == CHOIR_F32)
@@ -190,7 +188,6 @@ static void add(float *to, const float *from, int64_t n)
 	chi_loops_best()->number[CHOIR_F32]->binary(CHI_ADD, to, to, from, n, false, false);
 }
 
-// Rounds the row of example i, and keeps its state for the next product.
 static void store(const layer *l, int64_t i, int64_t k)
 {
 	uint16_t *row = at(l, l->call->out->data, l->row, i, k);
@@ -243,7 +240,7 @@ choir_status chi_dnn_gru(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Also adds dy to the gradient of the state. Returns h elements of the time step before: of its
+// Also adds dy to the gradient of the state. Returns h elements of the previous time step: of its
 // row, `part` parts from the end, or of in[2].
 static float *widen_row(const layer *l, int64_t part, int64_t i, int64_t k)
 {

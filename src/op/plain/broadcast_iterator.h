@@ -21,7 +21,6 @@ static inline int64_t chi_broadcast_iterator_run(const chi_broadcast_iterator *i
 {
 	return it->dim[it->rank - 1];
 }
-// One element for the whole run.
 static inline bool chi_broadcast_iterator_repeats(const chi_broadcast_iterator *it, size_t operand)
 {
 	return it->stride[operand][it->rank - 1] == 0;

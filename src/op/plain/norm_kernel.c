@@ -103,7 +103,6 @@ static choir_status run_row_sums_half(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// out: sums, sums of squares, rows.
 static choir_status run_channel_sums(const choir_kernel_call *call)
 {
 	const table t = table_of(&call->in[0]);
@@ -116,7 +115,6 @@ static choir_status run_channel_sums(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Without rows, means and variances are 0.
 static choir_status run_channel_moments(const choir_kernel_call *call)
 {
 	const int64_t n = (chi_elements(call->out) - 1) / 2;

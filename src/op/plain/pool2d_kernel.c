@@ -29,7 +29,7 @@ static choir_status run_max_half(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Sums over windows that overlap are rounded once, by way of f32.
+// Sums over overlapping windows are rounded once, by way of f32.
 static int score_half(const choir_kernel_call *call)
 {
 	const choir_pool2d_attributes *a = call->attributes;

@@ -53,7 +53,6 @@ static void *at(const layer *l, const void *rows, int64_t row, int64_t i, int64_
 	return (char *) (uintptr_t) rows + (size_t) ((i * l->t + k) * row + j) * l->size;
 }
 
-// Of the time step before; before the first, from first [n, h].
 static const void *before(
 		const layer *l, const void *rows, int64_t offset, const void *first, int64_t i, int64_t k)
 {
@@ -61,7 +60,6 @@ static const void *before(
 				 : (const char *) first + (size_t) (i * l->h) * l->size;
 }
 
-// Adds the previous states times w [h, gates] to the gates of time step k.
 static choir_status add_gemm(
 		const layer *l, void *rows, int64_t offset, const void *first, const void *w, int64_t k)
 {

@@ -159,7 +159,7 @@ static size_t one_row(const choir_kernel_call *call)
 	return x->rank > 0 ? (size_t) x->dim[x->rank - 1] * sizeof(float) : sizeof(float);
 }
 
-// A row at a time is widened. The loss of f32 is rounded.
+// Widens a row at a time. The f32 loss is rounded.
 static choir_status run_cross_entropy_half(const choir_kernel_call *call)
 {
 	const choir_cross_entropy_attributes *a = call->attributes;

@@ -1,5 +1,5 @@
-// Casts are recorded like other operations, so gradients have the dtypes of their tensors. A
-// backward pass ignores the rules: operations run in the dtype of their operands.
+// Casts are recorded operations, so gradients have the dtypes of their tensors. A backward pass
+// ignores the rules: operations run in the dtype of their operands.
 #include "op/precision/precision.h"
 
 #include "base/clock.h"

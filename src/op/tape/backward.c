@@ -1,6 +1,6 @@
 // Three traversals find the operations that produced y, those that depend on a source, and each
 // gradient's number of contributions. The fourth, from the newest operation on, computes gradients
-// and recomputes segments. A source's gradient is delivered with its last contribution. Only the
+// and recomputes segments, and delivers a source's gradient with its last contribution. Only the
 // program decides the order of sums.
 #include "op/precision/precision.h"
 #include "op/tape/tape.h"
@@ -211,7 +211,7 @@ static choir_status hand_over_first(pass *p)
 	return CHOIR_OK;
 }
 
-// Contributions may be wider or narrower. A copy in 16 bits of an f32 tensor takes f32, unless the
+// Contributions may be wider or narrower. A 16-bit copy of an f32 tensor takes f32, unless the
 // program wants its gradient.
 static choir_dtype dtype_of(const account *a)
 {
@@ -228,7 +228,6 @@ static choir_tensor *in_dtype_of(const account *a, choir_tensor *gradient)
 	return choir_cast(choir_to_dense(gradient), dtype);
 }
 
-// To input k's account.
 static choir_status add(
 		pass *p, const chi_node *node, size_t k, choir_tensor *gradient, size_t mark)
 {
@@ -293,7 +292,6 @@ static choir_status contribute(pass *p, const chi_node *node)
 
 	for (size_t k = 0; k < node->n; k++)
 		wanted[k] = node->in[k]->gradient != NULL;
-	// operations take dense gradients
 	choir_tensor *dy = choir_to_dense(account_of(node->out)->sum);
 	if (!dy)
 		return chi_frame_status(f);

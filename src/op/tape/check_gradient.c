@@ -84,7 +84,6 @@ typedef struct {
 	double made, measured, difference;
 } worst;
 
-// Smaller values count as min.
 static choir_status compare(check *c, size_t input, double min, worst *w)
 {
 	const int64_t elements = choir_shape_elements(&c->inputs[input]->shape);

@@ -77,7 +77,7 @@ static bool is_outside(const choir_tensor *t, size_t mark)
 	return t->mark < mark || (t->source && !t->node);
 }
 
-// Each once. A flag marks them: in a nested segment some have a gradient account.
+// A flag marks them: in a nested segment some have a gradient account.
 static size_t list_outside(
 		const choir_tape *tape, const chi_node *before, size_t mark, choir_tensor *out[])
 {

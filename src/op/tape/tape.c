@@ -1,5 +1,5 @@
 // Nodes of operations with a gradient, newest first, and reads of variables. A rewind of the arena
-// removes later ones. The program's gradients are those of backward.c.
+// removes later ones.
 #include "op/tape/tape.h"
 
 #include <string.h>

@@ -3,8 +3,7 @@
 
 #include "op/op.h"
 
-// In the arena. A full block is copied to a larger one, so that a rewind finds the older one
-// complete.
+// In the arena. A full block is copied to a larger one, so a rewind finds the older one complete.
 typedef struct chi_reads {
 	struct chi_reads *older;
 	size_t mark, capacity;
@@ -40,10 +39,10 @@ bool chi_backward_is_recorded(const choir_frame *f);
 
 // Once per source, when its gradient is final: maybe slices (tensor.h); zeros come first, if y
 // does not depend on the source. The gradient is dropped after the call, unless an alias keeps it.
-// A failure ends the pass. After an operation, the pass drops its result if y was computed from
-// it, except y and sources; using such a handle is CHOIR_STATE. Aliases of its memory
-// (chi_tensor_alias, returned and argument tensors), results that y does not depend on and
-// unrecorded tensors stay valid.
+// A failure ends the pass. After an operation, the pass drops its result if y depends on it,
+// except y and sources; using such a handle is CHOIR_STATE. Aliases of its memory
+// (chi_tensor_alias, returned and argument tensors), other results and unrecorded tensors stay
+// valid.
 typedef choir_status chi_ready_fn(void *user, size_t index, choir_tensor *gradient);
 choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
 		choir_tensor *const sources[], chi_ready_fn *ready, void *user);

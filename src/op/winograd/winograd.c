@@ -102,7 +102,6 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-// 4 x 4 pixels; outside x: zeros.
 static void find_input(const geometry *g, const float *x, int64_t tile, const float *zeros,
 		const float *pixel[16])
 {

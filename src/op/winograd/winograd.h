@@ -1,6 +1,6 @@
 // 3 x 3 convolutions by minimal filtering (Winograd 1980; Lavin and Gray 2016, arXiv:1509.09308).
 // Tiles of 4 x 4 pixels and the filter are transformed; 16 products instead of 36 give tiles of 2
-// x 2. Transforms only add, subtract and halve, so they lose little accuracy.
+// x 2. Transforms only add, subtract and halve, which costs little accuracy.
 #pragma once
 
 #include "op/kernel/kernel_list.h"

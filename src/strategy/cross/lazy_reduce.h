@@ -1,5 +1,5 @@
 // Reductions to a variable. An elementwise update sums and applies chunk by chunk in the cache,
-// never with the whole sum in memory. Other uses compute the sum first.
+// without the whole sum. Other uses compute the sum first.
 #pragma once
 
 #include "strategy/cross/reduce_to.h"

@@ -245,7 +245,7 @@ static choir_tensor *read_aggregated(choir_variable *v, choir_frame *f)
 			v->aggregation == CHOIR_AGGREGATION_SUM ? CHOIR_SUM : CHOIR_MEAN, v->copies, parts);
 }
 
-// Checks come first: a failure on every worker aborts nothing.
+// Checks come first: failures of all workers abort nothing.
 choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 {
 	if (v->aggregation == CHOIR_AGGREGATION_NONE)
@@ -272,7 +272,7 @@ static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 	return choir_with_count(sum, count);
 }
 
-// Returns the number of tensors: 1 if all are the same, 0 after an error.
+// 1 if all are the same, 0 after an error.
 static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_tensor ***tensors)
 {
 	choir_variable *variable = v->variable;

@@ -10,7 +10,7 @@ choir_status chi_check_sum(
 choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
 		choir_tensor *const tensors[], bool numbers);
 // tensors: this process's; the process group has the others. MEAN divides by the sum of counts, or
-// the number of tensors if none has one.
+// without any by the number of tensors.
 choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
 		choir_reduce_op op, int n, choir_tensor *const tensors[]);
 choir_tensor *chi_for_mean(choir_tensor *t);

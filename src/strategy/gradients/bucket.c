@@ -1,5 +1,5 @@
 // Between devices with separate memory a collective costs events between streams, and some
-// algorithms wait. So a device concatenates all its partial sums for one collective.
+// algorithms wait. So a device concatenates its partial sums for one collective.
 #include "strategy/gradients/bucket.h"
 
 #include "base/alloc.h"

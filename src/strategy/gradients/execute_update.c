@@ -1,6 +1,6 @@
-// Fused: a chunk is updated when it is summed. Two-pass: all sums are kept first; then any device
-// takes the next chunk of a copy in host memory, and elsewhere the device with the sum. Writes
-// begin after every device has joined.
+// Fused: a chunk is updated when it is summed. Two-pass: sums are kept first; then any device
+// takes the next chunk of a copy in host memory, elsewhere the device with the sum. Writes begin
+// after every device has joined.
 #include "strategy/gradients/execute_update.h"
 
 #include "base/alloc.h"
@@ -277,7 +277,7 @@ static choir_status reduce_bucket(chi_pending_update *u, int from, int to)
 	return CHOIR_OK;
 }
 
-// In windows of variables, so that devices may run slightly ahead of each other.
+// In windows of variables: devices may run slightly ahead of each other.
 static choir_status reduce(chi_pending_update *u, int from, int to)
 {
 	choir_strategy *s = u->strategy;
@@ -421,7 +421,6 @@ static choir_status update_copies(chi_pending_update *u, int d, double factor)
 	return chi_write_list_run(&list);
 }
 
-// *applied: false if the gate skips the update.
 static choir_status update_summed(chi_pending_update *u, int from, int to, bool *applied)
 {
 	const choir_strategy *s = u->strategy;
@@ -491,8 +490,7 @@ static choir_status prepared(chi_pending_update *u, bool mine, int by)
 			chi_error_save(&u->error);
 		chi_gate_open(&u->prepared, 1);
 	}
-	// No deadline with workers: the cluster's timeout limits the preparation, which always opens
-	// the gate.
+	// With workers, the cluster's timeout limits the preparation, which always opens the gate.
 	const choir_strategy *s = u->strategy;
 	const double deadline = chi_clock_deadline(s->process_group == NULL ? s->timeout : -1);
 	while (chi_atomic32_load(&u->prepared.word) == 0)

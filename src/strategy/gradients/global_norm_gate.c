@@ -1,5 +1,5 @@
 // The global norm of gradients, which clips or prevents an update. Host and devices add the
-// squares of the same chunks in the same order, so they get the same factor.
+// squares of chunks in one order, so they get the same factor.
 #include "strategy/gradients/global_norm_gate.h"
 
 #include "base/status.h"

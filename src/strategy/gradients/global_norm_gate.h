@@ -1,6 +1,6 @@
 // An optimizer's decision by the sums of squares of all summed gradients. In host memory, and
 // where devices have only some sums, the host decides before the first write. Else each device
-// decides (kernel "update_gate"), and the host reads its verdict.
+// decides ("update_gate"), and the host reads its verdict.
 #pragma once
 
 #include "strategy/gradients/pending_update.h"

@@ -1,6 +1,6 @@
 // Gradients that optimizers apply inside replicas. A replica adds them to its device's partial
 // sums without a wait (docs/decisions/0008). The update runs on all devices' threads at the run's
-// end, or earlier on one thread for a read or a merge call.
+// end, or earlier on one thread for a read or merge call.
 #pragma once
 
 #include "choir/extend/kernel_table.h"
@@ -39,8 +39,8 @@ typedef struct {
 	// Elements of v with a zero gradient never change. NULL: they may.
 	bool (*skips_zeros)(const void *user, const choir_variable *v);
 	bool (*gated)(const void *user);
-	// A pure function, called by every device. squares: of all summed gradients; bad: the first
-	// variable with a gradient that is not finite. Sets a factor for all gradients, or *skip.
+	// Pure, called by every device. squares: of all summed gradients; bad: the first variable with
+	// a gradient that is not finite. Sets a factor for all gradients, or *skip.
 	choir_status (*gate)(const void *user, double squares, const choir_variable *bad,
 			double *factor, bool *skip);
 	// chunk gets a whole copy in one call; gated then returns true.

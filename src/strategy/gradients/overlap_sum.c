@@ -60,7 +60,7 @@ static choir_status sum_chunk(chi_pending_update *u, chi_overlap_sum *s, int d, 
 	return chi_chunk_sum_make(&one, all->exchange[d < all->devices ? d : 0], &sum);
 }
 
-// The caller's thread releases foreign memory at the end of the run.
+// The caller's thread releases foreign memory at the run's end.
 void chi_overlap_release_parts(const chi_pending_update *u, const chi_overlap_sum *s)
 {
 	for (int d = 0; d < u->strategy->devices; d++) {
@@ -246,8 +246,7 @@ static bool is_known(const chi_pending_update *u)
 	return same;
 }
 
-// With workers, a sparse variable is not dense even if this update made it so because of many
-// rows.
+// With workers: not if only this update made it so because of many rows.
 static bool is_dense(const chi_pending_update *u, size_t i)
 {
 	const chi_pending_variable *pv = &u->pending[i];

@@ -1,5 +1,5 @@
 // When all replicas have added a gradient, each device sums its share of the chunks, in cache, at
-// its next gradient. Idle devices sum more, and the update the rest.
+// its next gradient. Idle devices sum more, the update the rest.
 //
 // An optimizer's updates expect the previous one's order. With several workers an exchange thread
 // makes the sums (overlap_workers.h).

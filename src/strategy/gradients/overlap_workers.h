@@ -1,6 +1,6 @@
 // A thread sums gradients with the other workers during the backward pass, in a second process
 // group. It expects the previous update's order, which fingerprints verify, and serves only a
-// run's first update, because the order of several depends on the replicas' speed.
+// run's first update: the order of several depends on the replicas' speed.
 //
 // For a run's threads, if s->overlap_workers is not NULL. The exchange thread uses an update only
 // between _begin and the return of _rest.
@@ -12,8 +12,8 @@ struct chi_pending_update;
 typedef struct chi_overlap_workers chi_overlap_workers;
 
 choir_status chi_overlap_workers_choose(choir_strategy *s);
-// All workers call it, with one result. Needs host memory and, unless the option is on, a free
-// core on every worker.
+// On all workers, with one result. Needs host memory and, unless the option is on, a free core on
+// every worker.
 choir_status chi_overlap_workers_open(choir_strategy *s);
 void chi_overlap_workers_close(choir_strategy *s);
 
@@ -24,5 +24,5 @@ void chi_overlap_workers_wake(const choir_strategy *s);
 // After all have applied. Returns the thread's first failure.
 choir_status chi_overlap_workers_finish(struct chi_pending_update *u);
 // Waits until the thread uses nothing of the run. A failed run aborts exchanges; the thread's
-// failure fails the run.
+// failure fails it.
 void chi_overlap_workers_rest(const choir_strategy *s);

@@ -59,7 +59,7 @@ static choir_status execute(chi_run *run, chi_pending_update *u, int d, part min
 	return status;
 }
 
-// One thread for all needs no deadline: exchanges with workers have their own.
+// One thread for all needs no deadline: exchanges have their own.
 static bool is_by_one(chi_run *run, const chi_pending_update *u)
 {
 	chi_mutex_lock(&run->lock);

@@ -1,8 +1,8 @@
 // An optimizer that skips zero gradients is called only for the merged rows, any other for all
-// chunks, with zeros outside the rows.
+// chunks, with zeros elsewhere.
 //
-// Gradients stay sparse if those of all replicas are and the rows are few. Every worker gets all
-// rows and adds them itself.
+// Gradients stay sparse if those of all replicas are and the rows are few. Every worker gets and
+// adds all rows.
 #include "strategy/remote_variables.h"
 #include "strategy/gradients/sparse_gradients.h"
 
@@ -309,7 +309,6 @@ static choir_status merge(chi_pending_update *u, size_t i, size_t all)
 	return CHOIR_OK;
 }
 
-// Other workers would get at least as many bytes as the dense gradient has.
 static bool are_many(const chi_pending_update *u, size_t i, size_t all)
 {
 	const choir_variable *v = u->pending[i].variable;

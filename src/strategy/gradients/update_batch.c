@@ -1,4 +1,4 @@
-// Calls of an optimizer's functions, with their spans. A launch on a GPU takes longer than a small
+// Calls of an optimizer's functions, with their spans. A GPU's launch takes longer than a small
 // variable's update, so one call there updates many variables.
 #include "strategy/gradients/update_batch.h"
 

@@ -1,5 +1,5 @@
-// Gradients that are summed in f16 or bf16 (.wire). Contributions are rounded. A sum of two nodes
-// is computed in f32 and rounded, so all collectives give the same bits. The optimizer gets the
+// Gradients summed in f16 or bf16 (.wire). Contributions are rounded. A sum of two nodes is
+// computed in f32 and rounded, so all collectives give the same bits. The optimizer gets the
 // widened sum.
 #pragma once
 

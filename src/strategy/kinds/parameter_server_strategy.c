@@ -1,5 +1,5 @@
 // Variables belong to the first worker, the program's strategy. Each other worker is a strategy on
-// a new thread, with its own replicas, devices and runs.
+// a new thread, with its own replicas and devices.
 #include "strategy/kinds/kinds.h"
 
 #include "base/alloc.h"
@@ -180,7 +180,6 @@ static void work(void *arg)
 	chi_thread_call(call_worker, leave, arg);
 }
 
-// The lowest worker's failure that is not a consequence.
 static const call *first_cause(const call *calls, int n)
 {
 	const call *found = NULL;

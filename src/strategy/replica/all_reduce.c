@@ -1,5 +1,5 @@
 // If every device runs one replica, each joins the cross-device operation. Otherwise, or if counts
-// must be summed first, the last replica to arrive reduces for all.
+// must be summed first, the last to arrive reduces for all.
 //
 // A batch packs small tensors of one dtype, since a sync point costs more than their bytes.
 #include "base/hash.h"
@@ -89,7 +89,7 @@ static choir_status reduce_own(
 		status = chi_stream_wait(s->exchange[r->device]);
 	if (status == CHOIR_OK)
 		return status;
-	// This failure counts, unless another ended the wait or a missing replica can be named.
+	// This failure counts, unless another ended the wait or a missing replica is found.
 	r->cancelled = true;
 	if (status == CHOIR_CANCELLED ? s->process_group != NULL
 								  : status != CHOIR_TIMEOUT || !chi_run_abort_wait(r, point))

@@ -243,7 +243,6 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool isolate
 	return CHOIR_OK;
 }
 
-// Marks the replicas of a device that cannot be sent as returned.
 static void send_devices(chi_run *run)
 {
 	for (int i = 1; i < run->strategy->devices; i++)

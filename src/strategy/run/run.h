@@ -1,6 +1,6 @@
-// A run: the replicas, their devices, and their shared state. A device's replicas take turns in
-// the order of ids: the one with the baton runs. One that must wait parks on its thread and passes
-// the baton.
+// The replicas, their devices, and their shared state. A device's replicas take turns in the order
+// of ids: the one with the baton runs. One that must wait parks on its thread and passes the
+// baton.
 #pragma once
 
 #include "base/fpenv.h"
@@ -128,16 +128,16 @@ void chi_run_abandon(chi_run *run, bool back);
 // For the default replica's run, which never ends.
 void chi_run_renew(chi_run *run);
 
-// Records the thread's last error and wakes all waiting threads. local_replica: replicas for a
-// merge or update.
+// Records the thread's last error and wakes all threads. local_replica: replicas for a merge or
+// update.
 void chi_run_fail(chi_run *run, int local_replica);
 // After r's timeout. True: the run fails, naming the missing replica. False: another thread uses
-// r's tensors, so r must wait on.
+// r's tensors: r must wait on.
 bool chi_run_abort_wait(chi_replica *r, const struct chi_sync_point *point);
 choir_status chi_run_cancelled(chi_run *run);
 void chi_run_wake_up(chi_run *run);
 
-// Schedules the device's other replicas until *flag is set. CHOIR_CANCELLED: the run failed first,
+// Schedules the device's other replicas until *flag is set. CHOIR_CANCELLED: the run failed,
 // perhaps by r's timeout. point NULL: an update.
 choir_status chi_scheduler_wait(
 		chi_replica *r, const chi_atomic32 *flag, const struct chi_sync_point *point);
@@ -166,6 +166,6 @@ void chi_thread_pool_close(choir_strategy *s);
 choir_status chi_thread_pool_send(choir_strategy *s, int d, chi_run *run);
 choir_status chi_thread_pool_join(choir_strategy *s, int d, chi_run *run);
 // On this thread and one of every other device (fewer if a thread cannot be made). CHOIR_STATE: a
-// function of the program ended a thread.
+// function of the program ended one.
 typedef void chi_thread_pool_fn(void *arg);
 choir_status chi_thread_pool_call_all(choir_strategy *s, chi_thread_pool_fn *fn, void *arg);

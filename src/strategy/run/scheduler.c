@@ -15,8 +15,8 @@ static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 	return NULL;
 }
 
-// After a failure. Lower replicas still run, so the lowest failure is reported whatever the
-// timing. The lock is held.
+// After a failure. Lower replicas still run, so that always the lowest failure is reported. The
+// lock is held.
 static void skip_unstarted(chi_run *run, chi_run_device *dev)
 {
 	const bool all = run->failed_replica == run->strategy->replicas;
@@ -29,8 +29,7 @@ static void skip_unstarted(chi_run *run, chi_run_device *dev)
 	}
 }
 
-// To a parked replica (NULL), or to one that has not started, which this thread must run. The lock
-// is held.
+// To a parked replica (NULL), or to one that this thread must start. The lock is held.
 static chi_replica *pass(chi_run *run, int d)
 {
 	chi_run_device *dev = &run->device[d];
@@ -179,7 +178,7 @@ choir_status chi_scheduler_wait(
 }
 
 // A thread without further work goes on the idle list before it passes the baton: the next owner
-// may end the run, and the next run must find the thread idle. The lock is held.
+// may end the run, and the next run must find it idle. The lock is held.
 static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 {
 	chi_run_device *dev = &run->device[d];

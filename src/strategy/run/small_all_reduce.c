@@ -175,7 +175,6 @@ static uint32_t progress_of(const chi_replica *r)
 	return sum;
 }
 
-// False: no replica has made progress for the timeout.
 static bool wait_for(const chi_replica *r, chi_gate *gate, uint32_t word)
 {
 	if (chi_gate_spin(gate, word))

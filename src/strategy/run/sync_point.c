@@ -241,8 +241,8 @@ void chi_sync_point_leave(chi_sync_point *point)
 	chi_atomic32_add(&point->left, 1);
 }
 
-// An arriving replica counts its arrival and then checks for returned ones; a returning one does
-// the opposite. With sequential consistency, at least one sees the other.
+// An arriving replica counts its arrival, then checks for returned ones; a returning one does the
+// opposite. With sequential consistency, at least one sees the other.
 void chi_sync_point_returned(chi_replica *r)
 {
 	chi_run *run = r->run;

@@ -32,8 +32,8 @@ typedef struct chi_sync_point {
 } chi_sync_point;
 
 // *last: r arrives last. prepare (may be NULL) is called for the first, under the run's lock; its
-// failure prevents the sync point. NULL: the replicas differ, one has returned, or the run has
-// failed; the run records the error.
+// failure prevents the sync point. NULL, recorded in the run: the replicas differ, one has
+// returned, or the run has failed.
 typedef choir_status chi_prepare_fn(chi_sync_point *point, chi_replica *r, void *user);
 chi_sync_point *chi_sync_point_arrive(chi_replica *r, chi_sync_point_kind kind, const void *what,
 		uint64_t hash, const char *name, chi_prepare_fn *prepare, void *user, bool *last);

@@ -69,7 +69,7 @@ static void work(void *arg)
 	chi_thread_call(serve_tasks, leave, arg);
 }
 
-// Only by option: a host with a strategy per thread would get too many threads.
+// Only by option: a strategy per thread would make too many threads.
 static choir_status open_team(choir_strategy *s, struct chi_thread_pool *pool)
 {
 	if (s->options.cores_per_device < 2)

@@ -205,7 +205,6 @@ static void take_chunks(void *arg)
 	(void) chi_cross_release_frame(own.cross, f, status);
 }
 
-// For several copies the argument is computed before.
 static choir_status set_lazy(struct chi_chunk_context *s, size_t leaf, choir_value *v)
 {
 	const chi_update *u = s->whole;

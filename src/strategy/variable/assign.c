@@ -170,7 +170,7 @@ static choir_status assign_in_replica(
 	return chi_merge_own(r, &c, 1, &(chi_named){ "value", value });
 }
 
-// Shares differ by at most one, the first are larger, and their sum is x.
+// Shares differ by at most one; their sum is x.
 static int64_t share_of(int64_t x, int parts, int i)
 {
 	const int64_t below = x / parts - (x % parts < 0);
@@ -194,7 +194,7 @@ static int parts_of(const choir_variable *v)
 	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
 }
 
-// On the host, because they must add up to the value.
+// On the host: they must add up to the value.
 static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;

@@ -157,7 +157,7 @@ static choir_variable *make_shard(choir_strategy *s, const chi_variable_plan *pl
 	return v;
 }
 
-// The rows of the whole variable, random ones too.
+// Random rows are those of the whole variable.
 static choir_status fill_shards(choir_strategy *s, const chi_variable_plan *plan,
 		const chi_creation *c, choir_variable *parent)
 {
@@ -296,7 +296,6 @@ choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation
 	return v;
 }
 
-// CHOIR_INVALID: the existing one has another dtype or shape.
 static choir_variable *find_or_make(choir_strategy *s, const chi_creation *c)
 {
 	if (chi_strategy_begin_creation(s, c->name) != CHOIR_OK)
@@ -411,7 +410,7 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	snprintf(text, sizeof text, "the creation of variable \"%s\", %s %.40s", fit,
 			choir_dtype_name(c->options->dtype), chi_shape_print(c->shape, shape));
 	// Other replicas' gradients need complete memory before r parks. Workers make the variable at
-	// the same place in their exchanges, so r's updates come first.
+	// one place in their exchanges, so r's updates come first.
 	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK ||
 			(r->run->strategy->process_group != NULL &&
 					chi_gradients_finish_updates_of(r, NULL) != CHOIR_OK)) {

@@ -31,8 +31,8 @@ static choir_tensor *numbered_rows(
 	return indices == NULL ? NULL : chi_variable_read_rows(v, indices);
 }
 
-// While a tape records, every shard is read, even for no rows: replicas must produce the same
-// gradients in one order.
+// While a tape records, every shard is read: replicas must produce the same gradients in one
+// order.
 static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, const int64_t rows[])
 {
 	chi_dealt_rows d;
@@ -126,7 +126,7 @@ static choir_tensor *take_range(choir_variable *v, choir_frame *f, int64_t first
 	return made > 0 ? chi_shards_join_rows(made, read) : choir_slice(read[0], 0, 0, 0);
 }
 
-// As in Python: negative counts from the end; others are clamped.
+// As in Python.
 static int64_t clamped(int64_t at, int64_t n, int64_t lowest, int64_t highest)
 {
 	at = at < 0 ? at + n : at;

@@ -1,5 +1,5 @@
-// All checks come before the first write, and before a replica's merge call, so an error names the
-// replica. Rows are written in the order of replicas.
+// All checks precede the first write and a replica's merge call, so an error names the replica.
+// Rows are written in the order of replicas.
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/remote_variables.h"
@@ -167,7 +167,6 @@ static choir_status write_all(const scatter *given)
 	return status;
 }
 
-// Of all replicas of all workers in the order of ids, or the first replica's.
 static choir_tensor *brought(choir_cross *x, const choir_variable *v, const char *name)
 {
 	choir_value *given = choir_cross_arg(x, name);

@@ -1,6 +1,6 @@
 // The caller's or the manager's thread writes a copy of the strategy's state; the next save waits
-// for the manager's thread. Workers make the same calls and get the status of the chief, which
-// alone uses the directory.
+// for the latter. Workers make the same calls and get the status of the chief, which alone uses
+// the directory.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"
@@ -364,7 +364,7 @@ static choir_status read_newest(
 		const choir_checkpoint_manager *m, const chi_checkpoints *steps, chi_checkpoint_content *c)
 {
 	size_t damaged = 0;
-	// Without a manifest a checkpoint's age is unknown, so it is only reported.
+	// Without a manifest a checkpoint's age is unknown.
 	for (size_t i = 0; i < steps->n; i++) {
 		if (steps->step[i].half || steps->step[i].readable)
 			continue;

@@ -24,7 +24,7 @@ typedef struct {
 	uint64_t bytes;
 } writing;
 
-// Larger elements first, so that data is aligned; then by name.
+// Larger elements first, so that data is aligned.
 static bool by_size_and_name(const void *a, const void *b)
 {
 	const chi_state_dict_entry *e = a, *f = b;

@@ -1,6 +1,6 @@
 // The second Adam optimizer is "adam_2", in the order of creation. The next step's bits depend on
 // weights, the strategy's step, seed and ON_READ components, and objects' slots, counters and
-// positions in data.
+// positions.
 #include "train/checkpoint/snapshot.h"
 
 #include "base/alloc.h"

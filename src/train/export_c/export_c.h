@@ -1,5 +1,5 @@
 // A forward pass as instructions for one example, printed as C. Layers add instructions; in the
-// end values between them get offsets in scratch memory.
+// end values between them get scratch memory.
 #pragma once
 
 #include "base/file.h"
@@ -53,8 +53,8 @@ typedef struct {
 
 void chi_export_free(chi_export *e);
 
-// For layers. A value is an index. After a failure, recorded on the thread, it is CHOIR_NONE,
-// which later calls accept as x and return.
+// For layers. A value is an index; after a failure, recorded on the thread, CHOIR_NONE, which
+// later calls accept as x and return.
 
 int chi_layer_describe(choir_layer *l, chi_export *e, int x);
 const choir_shape *chi_export_shape(const chi_export *e, int x);

@@ -54,7 +54,6 @@ static void find_lives(chi_export *e)
 	use(e, e->value[e->output].memory, e->instructions);
 }
 
-// A result replaces its input, if allowed and not needed later.
 static void join(chi_export *e)
 {
 	for (size_t i = 0; i < e->instructions; i++) {
@@ -78,7 +77,6 @@ static bool overlap(const chi_export_memory *a, const chi_export_memory *b)
 			b->at < a->at + a->floats;
 }
 
-// The lowest offset that is free during the whole lifetime.
 static choir_status place(chi_export *e, size_t which)
 {
 	chi_export_memory *m = &e->memory[which];

@@ -63,7 +63,7 @@ static choir_tensor *apply_1d(choir_layer *l, choir_tensor *x)
 	return convolve(l, x, false, c->how.activation);
 }
 
-// A sequence is an image of one row; result converts the shape back.
+// result converts the shape back.
 static int describe_images(choir_layer *l, chi_export *e, int x, const choir_shape *images,
 		const choir_conv_options *how, choir_shape (*result)(const choir_shape *out))
 {

@@ -33,7 +33,7 @@ choir_layer *chi_layer_new(size_t bytes, const chi_layer_kind *kind, const char 
 	return l;
 }
 
-// In a replica they stay: others wait for replica 0's variable, and the next attempt gets it.
+// In a replica they stay: others wait for replica 0's variable; the next attempt gets it.
 static void unmake(choir_variable *const variable[CHI_LAYER_VARIABLES])
 {
 	const chi_context *c = chi_context_current();

@@ -92,8 +92,7 @@ static choir_tensor *train_batch_norm(choir_layer *l, choir_tensor *x, choir_ten
 		.variance = &variance,
 	};
 	choir_tensor *y = choir_batch_norm(x, read[GAMMA], read[BETA], &o);
-	// A replica without examples has no statistics, and a recomputed segment must not move them
-	// twice.
+	// A replica without examples has no statistics; a recomputed segment must not move them twice.
 	if (y == NULL || x->frame->tape->again || (r == NULL && choir_shape_elements(&x->shape) == 0))
 		return y;
 	if (move(l->variable[MEAN], n->momentum, read[MEAN], mean) != CHOIR_OK ||

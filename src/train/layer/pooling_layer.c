@@ -18,7 +18,6 @@ typedef struct {
 	int size, stride, padding;
 } pool;
 
-// The fewest pixels along an axis that give a window.
 static int fewest(const pool *p)
 {
 	return p->padding < 0 || p->size <= 2 * p->padding ? 1 : p->size - 2 * p->padding;

@@ -97,7 +97,6 @@ choir_metric *choir_metric_new(const char *name, choir_metric_kind kind)
 	return NULL;
 }
 
-// To the replica's own component; in cross-replica context to the first.
 static choir_status add(choir_metric *m, choir_variable *v, choir_tensor *sum)
 {
 	choir_frame *f = sum->frame;

@@ -1,6 +1,5 @@
-// Kinds of metrics: the number of sums, what a batch adds to them, the result, and the
-// constructors. In f64, whole numbers are exact up to 2^53, so counts do not depend on which
-// replica gets an example.
+// Kinds of metrics: the number of sums, what a batch adds to them, the result. In f64, whole
+// numbers are exact up to 2^53, so counts do not depend on which replica gets an example.
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"
@@ -65,7 +64,7 @@ static choir_tensor *said_yes(const choir_metric *m, choir_tensor *scores)
 }
 
 // 1 where a score is above the threshold and where a label is not 0, in f64; compared in the
-// scores' dtype, as in Keras. CHOIR_INVALID: unequal shapes.
+// scores' dtype, as in Keras.
 static choir_status compare(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
 		choir_tensor **said, choir_tensor **are)
 {
@@ -358,7 +357,7 @@ static choir_status count_accuracy(const choir_metric *m, choir_tensor *scores,
 	return CHOIR_OK;
 }
 
-// The matrix's index is label * classes + answer; dense slices add up equal ones.
+// The index is label * classes + answer; dense slices add up equal ones.
 static choir_status count_confusion(const choir_metric *m, choir_tensor *scores,
 		choir_tensor *labels, choir_tensor **total, choir_tensor **count)
 {

@@ -1,6 +1,6 @@
-// NaN and infinity in gradients. Gradients are checked on arrival, so a failure names the replica
-// and nothing is written. A block with a finite sum has no NaN or infinity; others are searched,
-// since finite numbers can overflow.
+// Gradients are checked for NaN and infinity on arrival, so a failure names the replica and
+// nothing is written. A block with a finite sum has none; others are searched, since finite
+// numbers can overflow.
 #include "train/optimizer/optimizer.h"
 
 #include "base/log.h"

@@ -83,7 +83,7 @@ static uint64_t hash_numbers(const choir_optimizer *made)
 	return hash;
 }
 
-// In parts, since messages show only the beginning.
+// In parts: messages show only the beginning.
 static choir_status check_consistency(choir_strategy *s, const choir_optimizer *made)
 {
 	const choir_optimizer_options *o = &made->options;

@@ -160,7 +160,7 @@ static choir_status check(void *self, chi_state_dict *from)
 	return CHOIR_OK;
 }
 
-// data NULL: no update was made before the checkpoint; the slot becomes zeros.
+// data NULL: no update came before the checkpoint.
 static choir_status restore_slot(choir_variable *slot, const void *data)
 {
 	void *zeros = data == NULL ? chi_alloc(chi_variable_bytes(slot)) : NULL;

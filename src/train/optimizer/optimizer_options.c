@@ -44,7 +44,6 @@ static choir_status resolve_toggle(
 	return CHOIR_OK;
 }
 
-// COSINE, POLYNOMIAL, ONE_CYCLE.
 static choir_status check_end(const char *kind, const choir_schedule *s)
 {
 	if (s->steps <= s->warmup)

@@ -444,8 +444,7 @@ static choir_status slice(void *user, const void *of_update, size_t index, choir
 	return c.mean != NULL ? average(&c, chunk->first, chunk->count) : CHOIR_OK;
 }
 
-// Kernels that take lists get the calls of successive variables. Averages, of another kernel, come
-// after.
+// Kernels that take lists get the calls of successive variables. Averages come after.
 static choir_status slices(void *user, const void *of_update, size_t n,
 		const chi_gradient_write w[], chi_stream *stream)
 {
@@ -489,7 +488,6 @@ static void fetch_row(
 		chi_fetch_to_write(at + i);
 }
 
-// Adjacent rows are one call.
 static choir_status slice_rows(void *user, const void *of_update, size_t index, choir_variable *v,
 		const chi_gradient_rows *rows, chi_stream *stream)
 {

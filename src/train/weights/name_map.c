@@ -21,7 +21,6 @@ struct chi_name_map_line {
 	chi_rearrangement how;
 };
 
-// Moves *map after the line.
 static int read_line(const char **map, word words[WORDS])
 {
 	static const char blank[] = " \t\r";

@@ -222,7 +222,6 @@ static bool by_place(const void *a, const void *b)
 	return s->begin != t->begin ? s->begin < t->begin : s->end < t->end;
 }
 
-// The tensors cover the data exactly.
 static choir_status check_tiling(reader *r, uint64_t data_bytes)
 {
 	const chi_safetensors *st = r->st;

@@ -1,6 +1,5 @@
 // A little-endian length of eight bytes, a JSON header, and the data, to which the header's
-// offsets refer. Files are not trusted: tensors must tile the data, and sizes are compared with
-// the file's.
+// offsets refer. Files are not trusted: tensors must tile the data, and sizes match the file's.
 #pragma once
 
 #include "base/file.h"

@@ -1,7 +1,7 @@
 // PyTorch's names are Choir's with dots and other last words: "conv1/kernel" is "conv1.weight".
 // Its kernels have the output first, and it flattens images as c, h, w. Keras' names and layouts
-// are Choir's, but a recurrent layer's cell has a name ("gru/gru_cell/kernel"), and both biases of
-// a GRU are one tensor, [2, 3 h].
+// are Choir's, but a recurrent layer's cell has a name ("gru/gru_cell/kernel"), and a GRU's biases
+// are one tensor, [2, 3 h].
 #include "train/weights/torch_keras_convention.h"
 
 #include "base/status.h"
@@ -118,7 +118,7 @@ static choir_status find_torch(const chi_weights *w, chi_mapped_name *m, size_t 
 	return CHOIR_OK;
 }
 
-// Removes "gru_cell/" from "a/gru_cell/kernel"; false: there is no such word.
+// Removes "gru_cell/" from "a/gru_cell/kernel".
 static bool leave_out_cell(char *name)
 {
 	char *last = name + (last_word(name) - name), *cell = last == name ? name : last - 1;

@@ -1,6 +1,6 @@
-// PyTorch names the weights of recurrent layers by layer and direction, as
-// "lstm.weight_ih_l1_reverse", and gives each cell two biases. An LSTM uses only their sum. A GRU
-// multiplies one by the reset gate, so Choir has both.
+// PyTorch names recurrent weights by layer and direction, as "lstm.weight_ih_l1_reverse", and
+// gives each cell two biases. An LSTM uses only their sum. A GRU multiplies one by the reset gate,
+// so Choir has both.
 #include "train/weights/torch_recurrent.h"
 
 #include "base/status.h"
@@ -16,7 +16,6 @@ static const struct {
 enum { KERNEL, RECURRENT, BIAS, RECURRENT_BIAS, WORDS };
 static const char projection[] = "weight_hr";
 
-// The text behind the last '.' or '/'.
 static const char *last_word(const char *name)
 {
 	const char *last = name;
@@ -25,7 +24,6 @@ static const char *last_word(const char *name)
 	return last;
 }
 
-// "l1" or "l1_reverse".
 static bool is_level(const char *text)
 {
 	if (text[0] != 'l' || !isdigit((unsigned char) text[1]))
@@ -53,8 +51,8 @@ static size_t find(const chi_weights *w, const char *layer, size_t length, const
 	return w->n;
 }
 
-// The tensor "a.b.weight_ih_l0" is of the layer "a/b/l0/" if there is one, else of "a/b/". Gives
-// the index of the layer's recurrent kernel, or w->n.
+// The tensor "a.b.weight_ih_l0" is of the layer "a/b/l0/" if there is one, else of "a/b/". Returns
+// the layer's recurrent kernel, or w->n.
 static size_t find_layer(
 		const chi_weights *w, const char *tensor, const char *level, chi_text *layer)
 {

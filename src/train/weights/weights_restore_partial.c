@@ -61,7 +61,6 @@ static const char *rearrange(
 	return NULL;
 }
 
-// After a reshape only the elements must match.
 static bool fits(const choir_variable *v, const chi_st_tensor *t, const chi_rearrangement *how)
 {
 	choir_shape shape;

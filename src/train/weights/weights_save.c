@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-// Larger elements first, so that data is aligned; then by name.
+// Larger elements first, so that data is aligned.
 static bool by_size_and_name(const void *a, const void *b)
 {
 	const choir_variable *v = a, *w = b;
@@ -72,7 +72,6 @@ static bool is_of(const char *name, const target *t)
 					(t->zeros.length > 0 && strcmp(t->zeros.data, name) == 0));
 }
 
-// Moves the second bias of a GRU for Keras behind the bias i.
 static void join_biases(const chi_name_map *map, chi_weights *w, size_t i, target *to)
 {
 	size_t other = chi_keras_second_bias(map, w, w->variable[i], &to[i].as.how);
@@ -152,8 +151,7 @@ static choir_status print_header(
 	return status;
 }
 
-// to is NULL on other workers. After a failure the rest is fetched, since some weights need all
-// workers.
+// to is NULL on other workers. After a failure the rest is fetched: some weights need all workers.
 typedef struct {
 	chi_writer *to;
 	const target *target; // of the next weight; NULL: no map

@@ -1,5 +1,5 @@
 // One read of all files. A column has whole numbers if all its fields are, else numbers, dates or
-// text. The distinct texts are its categories. Only rows with the header's number of fields count.
+// text. Its distinct texts are categories. Only rows with the header's number of fields count.
 #include "data/source/csv/csv.h"
 
 #include <math.h>
@@ -140,8 +140,7 @@ static chi_csv_end count_fields(chi_csv_rows *r, size_t fields[PEEKED], size_t *
 	return how;
 }
 
-// Rows with a field more than the header begin with a name, as R writes them, or end with a
-// separator.
+// Rows with a field more than the header begin with a name, as in R, or end with a separator.
 static choir_status find_row_names(chi_csv_rows *r, chi_csv_schema *s)
 {
 	size_t fields[PEEKED], open;

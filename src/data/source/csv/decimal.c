@@ -1,6 +1,6 @@
 // Nearly all numbers have at most 19 digits and a power of ten of at most 27. As ten is two times
 // five, the result is a product or quotient of two 64-bit integers, computed to at least 64 bits.
-// A remainder decides the rounding. The C library converts all others.
+// A remainder decides the rounding. The C library converts others.
 #include "data/source/csv/decimal.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// Datasets of equal length, read side by side. A chunked dataset's cache holds a row of chunks, so
+// Datasets of equal length, read side by side. A chunked dataset's cache holds a row of chunks:
 // each is unpacked once.
 #include "data/dataset.h"
 

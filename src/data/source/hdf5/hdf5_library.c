@@ -1,5 +1,5 @@
-// Most builds are not thread-safe, so a lock is held. The library's version check could abort the
-// program, so functions are called by their exported names, unchanged since 1.8.
+// Most builds are not thread-safe, so a lock is held. The library's version check could abort, so
+// functions are called by their exported names, unchanged since 1.8.
 #include "data/source/hdf5/hdf5_library.h"
 
 #include <stdio.h>

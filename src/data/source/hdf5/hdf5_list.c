@@ -105,7 +105,7 @@ static choir_status add_member(
 
 static choir_status add_members(const chi_hdf5 *h, choir_array_list *l, const char *path)
 {
-	enum { READ_ONLY = 0 }; // H5F_ACC_RDONLY, whose macro may end the program
+	enum { READ_ONLY = 0 }; // H5F_ACC_RDONLY
 	H5G_info_t info = { .nlinks = 0 };
 	const hid_t file = h->H5Fopen(path, READ_ONLY, H5P_DEFAULT);
 	const hid_t root = file < 0 ? -1 : h->H5Gopen2(file, "/", H5P_DEFAULT);

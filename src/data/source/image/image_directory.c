@@ -1,5 +1,5 @@
 // Files are listed first, for random access: a worker decodes only its replicas' images. Bad files
-// are found at the start, so that the number of examples is fixed.
+// are found at the start, so the number of examples is fixed.
 #include "data/source/image/image.h"
 #include "data/dataset.h"
 

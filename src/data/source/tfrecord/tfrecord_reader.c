@@ -1,5 +1,5 @@
 // Blocks of 256 KiB stay in the second-level cache. For a larger record the block at most doubles
-// per read, so a wrong length allocates at most twice the file's size.
+// per read: a wrong length allocates at most twice the file's size.
 #include "data/source/tfrecord/tfrecord_reader.h"
 
 #include <endian.h>

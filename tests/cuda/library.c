@@ -104,7 +104,7 @@ TEST(ways_of_summing)
 	choose("1", "", "peer");
 	choose("1", "nccl", "peer");
 	choose("0", "", "nccl");
-	choose("0", "nccl", "reduce_to_one_device");
+	choose("0", "nccl", "ring");
 }
 
 // A program that names no devices then runs on CPUs, which is said once.

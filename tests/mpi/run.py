@@ -333,7 +333,7 @@ def stops_and_traces():
     said = trained(2, *drawn, "--auto-shard", "auto")
     need(known(said) == known(trained(0, *drawn)), "nothing to share out", said)
     need("no files to divide: every worker reads all examples" in said, "nothing is said of it", said)
-    must_fail("files of their own", 2, ["--auto-shard file", "can be held out"], CHOIR, "train", *SHORT,
+    must_fail("files of their own", 2, ["--auto-shard file", "--train-examples "], CHOIR, "train", *SHORT,
               "--auto-shard", "file")
     must_fail("fewer replicas", 3, ["2 replicas for 3 workers"], CHOIR, "train", "--data", "digits",
               "--replicas", "2")

@@ -18,7 +18,8 @@ typedef struct {
 	double (*now)(void); // seconds on a monotonic clock
 	void (*yield)(void); // lets other processes run
 	double seconds; // until all processes have joined; negative: no limit
-	choir_toggle gpu_aware; // whether MPI takes memory of GPUs; CHOIR_DEFAULT: as MPI says
+	// Whether MPI takes memory of GPUs: CHOIR_GPU_AWARE_MPI. CHOIR_DEFAULT: as MPI says.
+	choir_toggle gpu_aware;
 } choir_mpi_argument;
 
 // libchoir-mpi's one symbol is a constant of this type.

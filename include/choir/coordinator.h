@@ -33,7 +33,7 @@ typedef struct {
 	// environment. In a TF_CONFIG with ps tasks, the chief is the coordinator. With
 	// CHOIR_TASK="SERVERS@ADDRESS", process 0 is the coordinator, the next SERVERS processes are
 	// servers, and the others are workers. A process's number is CHOIR_WORKER, or comes from the
-	// launcher. At CHOIR_HOST, other processes reach a server (default: its host name).
+	// launcher. At CHOIR_HOST, other processes reach a server (default: the server's host name).
 	const char *type;
 	int index; // of this ps, from 0
 	// Where the coordinator listens: "unix:/run/job/socket", "127.0.0.1:7000" or "host:7000".
@@ -79,8 +79,8 @@ CHOIR_MUST_CHECK choir_status choir_closure_return(
 // from the start.
 choir_distributed_dataset *choir_closure_dataset(choir_closure *c, const char *name);
 // The worker's own values (TensorFlow's per-worker values): the results of the closure function
-// called name, which runs when a closure first asks. The worker owns the set until its job ends.
-// Closures may change the set's leaves. NULL: the function failed.
+// called name, which runs when a closure first asks. The worker keeps these values until
+// choir_task_serve returns. Closures may change them. NULL: the function failed.
 choir_values *choir_closure_values(choir_closure *c, const char *name);
 int choir_closure_worker(const choir_closure *c);
 // 1, plus the number of workers that were lost while they had the closure
@@ -106,8 +106,8 @@ typedef struct {
 	// Must be equal in all processes. NULL: the content of the program's file.
 	const char *program;
 	int queue; // the largest number of waiting closures, at which schedule blocks; 0: 262144
-	// The number of closures that wait on a worker while another runs. 0: 1, or more while
-	// closures take less than half a millisecond; CHOIR_ZERO: none.
+	// The number of closures that wait on a worker while another runs. 0 means the default: one,
+	// and more while closures take less than half a millisecond. CHOIR_ZERO: none.
 	int window;
 	int attempts; // a closure fails after this number of lost workers; 0: 8
 } choir_coordinator_options;

@@ -145,8 +145,8 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 		const choir_distributed_dataset *data, choir_input_position *position);
 // Restores a position: the next batch has the bits of the batch after the save. With DATA, or with
 // one worker, the number of replicas or workers may differ from the save's, if the global batch is
-// the same. With other policies and several workers, and for datasets from a function, only the
-// same worker, of the same number of workers, can restore a position.
+// the same. With other policies and several workers, and for datasets from a function, a worker
+// can restore only its own position, and the number of workers must be the same.
 //
 // Cost: a filter, a shuffle of a stream, or a generator that is not seekable reads the examples
 // before the position again. CHOIR_INVALID, and nothing changes: the position is from another

@@ -16,8 +16,8 @@ CHOIR_C_BEGIN
 // wrote to the replica's ON_READ components, such as a metric's, remains.
 //
 // Fails as choir_strategy_run. CHOIR_UNSUPPORTED also: the replica came to a sync point
-// (docs/rules.md, section 1). CHOIR_STATE also: the thread is not in the program's own
-// cross-replica context.
+// (docs/rules.md, section 1). CHOIR_STATE also: the thread is in a replica, a merge call or an
+// update.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(choir_strategy *s, int local_replica,
 		choir_replica_fn *fn, void *user, choir_values *args);
 

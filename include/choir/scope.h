@@ -1,8 +1,8 @@
 // Scopes. From enter to exit, a scope decides in which strategy, and how, this thread makes
 // variables and objects that have variables (layers, optimizers, metrics). Scopes nest. After a
 // failed enter the thread is not in the scope. Outside of all scopes, replicas, merge calls and
-// updates, choir_scope_sync_on_read does nothing. Other calls but choir_scope_enter fail with
-// CHOIR_STATE.
+// updates, choir_scope_sync_on_read does nothing, and all other functions of this header except
+// choir_scope_enter fail with CHOIR_STATE.
 // Threads: the thread that enters a scope exits it.
 #pragma once
 
@@ -15,8 +15,8 @@ typedef struct {
 	void *hidden[4];
 } choir_scope;
 
-// Enters a scope of s. CHOIR_STATE: the thread is in a replica, in an update, or in a scope or
-// merge call of another strategy; it has set another strategy.
+// Enters a scope of s. CHOIR_STATE: the thread is in a replica or an update, is in a scope or
+// merge call of another strategy, or has set another strategy (choir_strategy_set_current).
 CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
 
 // Colocates new variables with a variable v of the current strategy (choir_variable_as_value(v)),

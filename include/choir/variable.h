@@ -193,7 +193,7 @@ CHOIR_MUST_CHECK choir_status choir_variable_assign(choir_variable *v, choir_ten
 // v = v + value. Integers wrap around. CHOIR_UNSUPPORTED: not f32, f64, i32, i64 or u8.
 CHOIR_MUST_CHECK choir_status choir_variable_assign_add(choir_variable *v, choir_tensor *value);
 
-// v = v - value, likewise.
+// v = v - value, with the rules of choir_variable_assign_add.
 CHOIR_MUST_CHECK choir_status choir_variable_assign_sub(choir_variable *v, choir_tensor *value);
 
 // What happens to a row of v.

@@ -1,5 +1,5 @@
 // What choir_fit does with callbacks, with the logs of an epoch and with the parts of a model: a
-// learning rate that falls on a plateau, averages of weights, and regularizers.
+// learning rate that is reduced on a plateau, averages of weights, and regularizers.
 #include "fit/training.h"
 
 #include "base/status.h"

@@ -10,8 +10,8 @@
 // or with connection 0. After a connection has failed, all calls on it fail until the caller drops
 // it.
 //
-// Threads: one call at a time on each self, except slots marked (any). A slot may call only
-// choir_fail of Choir.
+// Threads: Choir calls slots marked (any) from any thread, also during other calls. It makes the
+// other calls on a self one at a time. A slot may call only choir_fail of Choir.
 #pragma once
 
 #include "../status.h"
@@ -28,10 +28,10 @@ typedef struct {
 typedef struct {
 	uint64_t connection; // or a listener
 	bool receive, send; // in: wait until it can receive, or can send
-	bool ready; // out: a call can continue, or fails
+	bool ready; // out: receive, send or accept may progress or report a failure
 } choir_connection_wait;
 
-// Rules of all tables: extend.h. A NULL slot is CHOIR_INVALID.
+// Rules of all tables: extend.h. Choir refuses a table with a NULL slot (CHOIR_INVALID).
 typedef struct choir_connection_table {
 	size_t size;
 	uint32_t version;
@@ -60,10 +60,10 @@ typedef struct choir_connection_table {
 	void (*describe)(const void *self, uint64_t connection, char *text, size_t size);
 	// Closes a connection or listener. Bytes sent before still arrive if the peer is alive.
 	void (*drop)(void *self, uint64_t connection);
-	// Blocks until an element of waits is ready, wake(self) is called, or now(self) is at least
-	// until.
+	// Blocks until an element of waits is ready or wake(self) is called, but no longer than to
+	// the time until (on the clock of now).
 	choir_status (*wait)(void *self, choir_connection_wait waits[], int n, double until);
-	void (*wake)(void *self); // (any) ends the present wait, else the next
+	void (*wake)(void *self); // (any) ends the present wait; without one, the next
 	double (*now)(void *self); // (any) seconds on the monotonic clock that time limits use
 } choir_connection_table;
 

@@ -4,6 +4,8 @@
 // them in any order.
 //
 // Sums follow the canonical tree over replicas (docs/glossary.md). Rules of all tables: extend.h.
+//
+// Threads: Choir calls slots marked (any) from any thread, several threads at once.
 #pragma once
 
 #include "../tensor.h"
@@ -65,7 +67,8 @@ typedef struct {
 	choir_device *const *devices;
 } choir_group;
 
-// NULL slots: score gives 0, join and wait fail with CHOIR_UNSUPPORTED, and the others do nothing.
+// Slots may be NULL. Then score gives 0, join and wait fail with CHOIR_UNSUPPORTED, and the others
+// do nothing.
 typedef struct choir_cross_device_ops_table {
 	size_t size;
 	uint32_t version;

@@ -1,6 +1,7 @@
 // The interface between libchoir and libchoir-cuda, the library for NVIDIA's GPUs. libchoir is not
 // linked with CUDA. On a machine with NVIDIA's driver, it opens libchoir-cuda when a program first
-// asks for a device of the kind "gpu". libchoir-cuda calls only the functions in its argument.
+// asks for a device of the kind "gpu". Of Choir's functions, libchoir-cuda calls only those in
+// choir_cuda_argument.
 #pragma once
 
 #include "../log.h"
@@ -37,8 +38,8 @@ typedef struct {
 	const void *user;
 } choir_cuda_host_kernel;
 
-// libchoir-cuda's one symbol is a constant of this type. libchoir calls its other functions only
-// after open has succeeded.
+// libchoir-cuda's one symbol is a constant of this type. libchoir calls the functions after open
+// only if open has succeeded.
 #define CHOIR_CUDA_PLUGIN_SYMBOL "choir_cuda_plugin_data"
 typedef struct {
 	uint32_t version; // CHOIR_CUDA_PLUGIN_VERSION
@@ -50,7 +51,7 @@ typedef struct {
 	// is after the last.
 	const struct choir_kernel_table *(*kernel)(size_t i);
 	const struct choir_cross_device_ops_table *(*cross_device_ops)(size_t i);
-	// Queues a copy of the inputs to the host, then the host kernel, then a copy of its results to
+	// Queues a copy of the inputs to the host, then the host kernel, then a copy of the results to
 	// the device. If the kernel fails, the stream's next wait returns the failure.
 	choir_status (*queue_host_kernel)(
 			const struct choir_kernel_call *call, const choir_cuda_host_kernel *kernel);

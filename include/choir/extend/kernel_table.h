@@ -30,9 +30,9 @@ CHOIR_C_BEGIN
 // broadcast to out's shape. If shapes are equal, out may share the first input's memory in "add",
 // "subtract" and "divide", and the second input's in "add".
 //
-// "equal", "not_equal", "less", "less_equal": the same inputs, also of bool; out is bool.
-// "logical_and", "logical_or": the same, only of bool. "where": a and b of any dtype and a bool
-// condition, which broadcast.
+// "equal", "not_equal", "less", "less_equal": inputs as for "add", or of bool; out is bool.
+// "logical_and", "logical_or": inputs and out are bool; inputs broadcast. "where": a and b of any
+// dtype and a bool condition, which broadcast.
 //
 // "maximum_gradient": a, b, and dy of out's shape, to which a and b broadcast.
 typedef struct {
@@ -166,8 +166,8 @@ typedef struct {
 
 // "attention": q [n, t, width], k and v [n, s, width]; or one tensor [n, t, 3 width], whose rows
 // are rows of q, k and v one after another. out [n, t, width] is that of choir_attention.
-// "attention_gradient": the same inputs, and dy; out has the one tensor's shape, or is flat: the
-// three gradients one after another.
+// "attention_gradient": the inputs of "attention", and dy; out has the one tensor's shape, or is
+// flat: the three gradients one after another.
 typedef struct {
 	int64_t heads;
 	bool causal;

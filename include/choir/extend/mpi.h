@@ -1,6 +1,6 @@
 // The interface between libchoir and libchoir-mpi. A site can build libchoir-mpi with its own MPI
-// from Choir's mpi.c: mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c. libchoir-mpi calls only
-// the functions in its argument.
+// from Choir's mpi.c: mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c. Of Choir's functions,
+// libchoir-mpi calls only those in choir_mpi_argument.
 #pragma once
 
 #include "transport_table.h"
@@ -18,7 +18,8 @@ typedef struct {
 	double (*now)(void); // seconds on a monotonic clock
 	void (*yield)(void); // lets other processes run
 	double seconds; // until all processes have joined; negative: no limit
-	// Whether MPI takes memory of GPUs: CHOIR_GPU_AWARE_MPI. CHOIR_DEFAULT: as MPI says.
+	// Whether MPI accepts GPU memory: the environment variable CHOIR_GPU_AWARE_MPI. CHOIR_DEFAULT:
+	// libchoir-mpi asks MPI.
 	choir_toggle gpu_aware;
 } choir_mpi_argument;
 
@@ -29,7 +30,7 @@ typedef struct {
 	const char *mpi; // as in choir_cluster_options: "openmpi", "mpich"
 	const choir_transport_table *table;
 	// Whether only the thread that initialized MPI may use the open transport (a thread level
-	// below MPI_THREAD_SERIALIZED). On other threads its slots then fail with CHOIR_UNSUPPORTED.
+	// below MPI_THREAD_SERIALIZED). If so, slots fail with CHOIR_UNSUPPORTED on other threads.
 	bool (*one_thread)(const void *self);
 } choir_mpi_plugin;
 

@@ -1,5 +1,6 @@
 // The interface between libchoir and libchoir-net, the library with sockets, which libchoir loads
-// when a program first needs connections. libchoir-net calls only the functions in its argument.
+// when a program first needs connections. Of Choir's functions, libchoir-net calls only those in
+// choir_net_argument.
 #pragma once
 
 #include "connection_table.h"

@@ -5,6 +5,8 @@
 // of the first copy. Choir sends sums of gradients to the copies, and updates each copy on its
 // device. Several parameter server workers share a variable by the rules of .locked_updates
 // (strategy.h).
+//
+// Threads: Choir calls slots marked (any) from any thread, several threads at once.
 #pragma once
 
 #include "../strategy.h"
@@ -21,8 +23,9 @@ enum {
 	CHOIR_FEATURE_CLUSTER = 8 // .cluster
 };
 
-// A new mirrored variable or shard. Slots and colocated variables are on their variable's devices.
-// Components of ON_READ variables are on their replicas' devices.
+// A new mirrored variable or shard, for place_variable. Choir places other variables itself: an
+// optimizer's slots and colocated variables on the devices of the variable that they belong to,
+// and components of ON_READ variables on the devices of the replicas.
 typedef struct {
 	size_t size;
 	const char *name;
@@ -30,27 +33,30 @@ typedef struct {
 	choir_dtype dtype;
 } choir_new_variable;
 
-// NULL slots: place_variable and parameter_devices fail with CHOIR_UNSUPPORTED; non_slot_devices
-// gives the parameter devices; the others do nothing.
+// Functions may be NULL. Without parameter_devices, no strategy can be made, and without
+// place_variable, no variable (CHOIR_UNSUPPORTED). Without non_slot_devices, Choir uses
+// parameter_devices. Without open or close, Choir does nothing.
 typedef struct choir_strategy_table {
 	size_t size;
 	uint32_t version;
 	const char *name; // "mirrored", for choir_strategy_new
 	size_t self_size; // for each strategy
-	int max_replicas; // 0: any number; 1: also only one device
+	int max_replicas; // 0: no limit; 1: one replica, and .devices names one device
 	unsigned features; // CHOIR_FEATURE_...
 	// Called when the strategy is made. devices has the n devices that run replicas. options are
 	// checked. devices and options outlive self.
 	choir_status (*open)(void *self, const choir_strategy_options *options, int n,
 			choir_device *const devices[]);
 	void (*close)(void *self);
-	// Writes the devices that hold variables, each once, at most capacity. Returns their number,
-	// or CHOIR_NONE after a failure. Called once.
+	// The next three functions write devices, each once, at most capacity. They return the number
+	// of devices, or CHOIR_NONE after a failure.
+
+	// Writes the devices that hold variables. Called once.
 	int (*parameter_devices)(void *self, int capacity, choir_device *devices[]);
-	// Likewise for non-slot variables (choir_cross_non_slot_devices): some of the parameter
-	// devices.
+	// Writes the parameter devices for non-slot variables (choir_cross_non_slot_devices). Called
+	// once.
 	int (*non_slot_devices)(void *self, int capacity, choir_device *devices[]);
-	// (any) Likewise for v's copies: at least one of the parameter devices. Of devices that share
+	// (any) Writes the parameter devices for copies of v, at least one. Of devices that share
 	// memory, only the first gets a copy.
 	int (*place_variable)(
 			void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);

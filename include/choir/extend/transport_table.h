@@ -10,8 +10,8 @@
 // If a worker is lost, the others' calls fail with CHOIR_PEER_LOST; after an abort, with
 // CHOIR_CANCELLED. The text names the worker.
 //
-// Threads: Choir holds a lock during a call, so calls come one at a time, from any of its threads.
-// It calls slots marked (any) without the lock, also during other calls. A slot may call only
+// Threads: Choir calls slots marked (any) from any thread, also during other calls. It holds a
+// lock during all other calls, so they come one at a time, from any thread. A slot may call only
 // choir_fail of Choir.
 #pragma once
 
@@ -22,9 +22,9 @@ CHOIR_C_BEGIN
 // Tags are 0 to CHOIR_TRANSPORT_TAGS - 1.
 #define CHOIR_TRANSPORT_TAGS 16384
 
-// NULL slots: send, receive and test fail with CHOIR_UNSUPPORTED; workers gives 1; worker gives 0;
-// takes_memory_of gives false; now reads the system's monotonic clock; pause first spins, then
-// yields, then sleeps. The others do nothing.
+// Slots may be NULL. Then send, receive and test fail with CHOIR_UNSUPPORTED; workers gives 1;
+// worker gives 0; takes_memory_of gives false; now reads the system's monotonic clock; pause first
+// spins, then yields, then sleeps. The others do nothing.
 typedef struct choir_transport_table {
 	size_t size;
 	uint32_t version;
@@ -47,8 +47,8 @@ typedef struct choir_transport_table {
 	// Never blocks. If *done is true, the request ends, and *bytes is the size of the message. A
 	// failure does not change the request.
 	choir_status (*test)(void *self, uint64_t request, bool *done, size_t *bytes);
-	// Gives up a request whose message will not come. Then the transport does not use its memory,
-	// but a receiver that is reading it may finish.
+	// Gives up a request whose message will not come. Then the transport does not use the
+	// request's memory, but a receiver that is reading this memory may finish.
 	void (*drop)(void *self, uint64_t request);
 	// Tells all workers that this worker stops, and why, as far as possible without waiting. The
 	// others' tests then fail.

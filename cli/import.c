@@ -43,7 +43,7 @@ static const option options[] = {
 		.min = 1, .max = MAX_WIDTH, .help = "number of classes; text has no classes" },
 	{ .name = "--class-names", .value = "NAMES", .kind = OPTION_TEXT, .to = &given.names,
 		.help = "names of the classes, in the order of the scores: a list with\n"
-				"commas, or a file with one name per line (numbers)" },
+				"commas, or a file with one name per line (class numbers)" },
 	{ .name = "--scale", .value = "X", .kind = OPTION_NUMBER, .to = &given.scale,
 		.help = "factor of the data's values, before --mean (images: 1/255,\n"
 				"as in torchvision's ToTensor; numbers: 1)" },
@@ -221,7 +221,7 @@ static choir_status make_plan(model_plan *plan)
 		return choir_fail(CHOIR_INVALID,
 				"--map keras: the %s has batch normalization with epsilon 1e-5, and Keras' "
 				"default "
-				"is 1e-3; needs a model with 1e-5, and a map file with the line keras",
+				"is 1e-3; if this model was made with 1e-5, use a map file with the line keras",
 				plan->kind);
 	CHOIR_TRY(model_plan_check(plan));
 	CHOIR_TRY(set_names(plan));

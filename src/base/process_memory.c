@@ -29,12 +29,12 @@ uint64_t chi_process_memory_bytes(void)
 }
 
 // May extend the last part: a whole page costs no more than one byte.
-static void add(struct iovec part[], unsigned long *n, void *at, size_t bytes)
+static void add(struct iovec part[], unsigned long *n, uintptr_t at, size_t bytes)
 {
-	if (*n > 0 && (char *) part[*n - 1].iov_base + part[*n - 1].iov_len == (char *) at)
+	if (*n > 0 && (uintptr_t) part[*n - 1].iov_base + part[*n - 1].iov_len == at)
 		part[*n - 1].iov_len += bytes;
 	else
-		part[(*n)++] = (struct iovec){ at, bytes };
+		part[(*n)++] = (struct iovec){ (void *) at, bytes };
 }
 
 bool chi_process_memory_read(int64_t pid, const chi_process_memory_part part[], size_t n)
@@ -50,8 +50,8 @@ bool chi_process_memory_read(int64_t pid, const chi_process_memory_part part[], 
 			}
 			const size_t left = part[i].bytes - at;
 			const size_t bytes = left < PART_BYTES ? left : PART_BYTES;
-			add(to, &targets, (char *) part[i].to + at, bytes);
-			add(from, &sources, (void *) (uintptr_t) (part[i].from + at), bytes);
+			add(to, &targets, (uintptr_t) part[i].to + at, bytes);
+			add(from, &sources, (uintptr_t) (part[i].from + at), bytes);
 			all += bytes;
 			at = bytes < left ? at + bytes : 0;
 			i += at == 0;

@@ -12,8 +12,9 @@ template <class T> __global__ void tree_kernel(tree t, span<T> out, double divis
 {
 	EACH (i, out.count) {
 		T stack[MAX_DEPTH];
-		int top = 0;
-		for (int k = 0; k < t.steps; k++) {
+		int top = 1;
+		stack[0] = ((const T *) t.part[t.step[0]])[i]; // the first step takes a part
+		for (int k = 1; k < t.steps; k++) {
 			if (t.step[k] >= 0) {
 				stack[top++] = ((const T *) t.part[t.step[k]])[i];
 			} else {

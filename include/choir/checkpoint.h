@@ -54,9 +54,9 @@ choir_checkpoint_manager *choir_checkpoint_manager_new(
 // Waits for writes under way, and frees m. Logs a failure that no call has returned.
 void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 
-// Saves the strategy as a step, with the number of updates in its name. Then removes steps that
-// need not be kept. metadata: as in choir_strategy_save. If the program got a batch before the
-// save and did not run it, a restore skips the batch.
+// Saves the strategy in a new step. The folder's name has the number of updates. Then removes
+// steps that need not be kept. metadata: as in choir_strategy_save. If the program got a batch
+// before the save and did not run it, a restore skips the batch.
 //
 // After a failure the earlier steps are unchanged. Fails as choir_strategy_save. CHOIR_INVALID
 // also: metadata has no number for .best_metric. CHOIR_STATE also: the directory's ".lock" was

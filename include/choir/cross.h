@@ -41,10 +41,10 @@ choir_value *choir_cross_result(choir_cross *x, const char *name);
 // choir_cross_result. fn may have sync points.
 CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *fn, void *user);
 
-// Reductions and copies. The argument named to is the destination: the devices of a variable's
-// copies, or of another value's tensors. The variable is not written. The reduction of a value to
-// itself is an all-reduce. The rules of choir_strategy_reduce hold for op, counts, dtypes, and
-// values that are the same for all replicas.
+// Reductions and copies. If "to" is a variable, the destination is the devices of its copies, else
+// the devices of its tensors. The variable is not written. The reduction of a value to itself is
+// an all-reduce. The rules of choir_strategy_reduce hold for op, counts, dtypes, and values that
+// are the same for all replicas.
 
 // Makes a destination of up to 64 different devices, such as "cpu:0,cpu:1", which need not be the
 // strategy's. NULL: all devices that run replicas.
@@ -52,10 +52,11 @@ choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
 // Gives the sum or mean of v over replicas, mirrored on the destination's devices. All tensors
 // need one shape and dtype. If v is a plain number, so is the result. Sums follow the canonical
-// tree. If the strategy has these devices, its cross-device operations compute dense sums. A large
-// reduction in host memory is lazy if the destination is a variable with one copy: the first use
-// of the result computes it, and may fail with CHOIR_NO_MEMORY or CHOIR_TIMEOUT. An elementwise
-// update computes it chunk by chunk. CHOIR_INVALID: a replica has no value.
+// tree. If the strategy has all devices of the destination, its cross-device operations compute
+// dense sums. A large reduction in host memory is lazy if the destination is a variable with one
+// copy: the first use of the result computes it, and may fail with CHOIR_NO_MEMORY or
+// CHOIR_TIMEOUT. If this use is an elementwise update (update.h), it computes the result chunk by
+// chunk. CHOIR_INVALID: a replica has no value.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 
@@ -84,7 +85,7 @@ typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 // ON_READ variable is aggregated in x's frame.
 //
 // The result is in a frame on d (x's frame if d shares its memory), and lives as long as the
-// contents of x's frame. It may be a read of v, which is stale after v changes.
+// contents of x's frame. If it is a view of v's memory, it must not be used after v changes.
 //
 // Also fails as fn. CHOIR_INVALID: an ON_READ variable without aggregation. CHOIR_STATE: v is
 // undefined.

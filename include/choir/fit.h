@@ -35,7 +35,8 @@ typedef struct {
 	const char *input, *labels, *sample_weights;
 	choir_loss_fn *loss; // NULL: only choir_predict works
 	choir_optimizer *optimizer; // NULL: choir_fit does not work
-	// Metrics of labels and results, of all kinds but MEAN. Each belongs to one model.
+	// Metrics that compare labels with results. Not allowed: MEAN and confusion matrices. Each
+	// belongs to one model.
 	choir_metric *const *metrics;
 	size_t n_metrics;
 	// If labels are classes: a factor of the loss for each class. Copied.
@@ -60,9 +61,10 @@ choir_model *choir_model_new(const choir_model_options *o);
 double choir_model_log(choir_model *m, const char *name);
 size_t choir_model_logs(const choir_model *m);
 const char *choir_model_log_name(const choir_model *m, size_t i);
-// The number of epochs that choir_fit has completed since its start, and a log's value after an
-// epoch (from 1). NAN: no such epoch or log; no validation after this epoch.
+// The number of epochs completed since the training began.
 int64_t choir_model_epochs(const choir_model *m);
+// The value of a log after this epoch; the first epoch is 1. NAN: no such epoch or log; no
+// validation after it.
 double choir_model_history(const choir_model *m, const char *name, int64_t epoch);
 // The best epoch of early stopping so far; 0: none.
 int64_t choir_model_best_epoch(const choir_model *m);
@@ -75,7 +77,8 @@ void choir_model_stop(choir_model *m);
 // The position in a training.
 typedef struct {
 	choir_model *model;
-	int64_t epoch, epochs; // from 1; and the number of epochs
+	int64_t epoch; // from 1
+	int64_t epochs; // of the whole training
 	int64_t batch; // in the epoch, from 1; 0: before the first
 	int64_t batches; // in an epoch; CHOIR_UNKNOWN_CARDINALITY: unknown
 	int64_t step; // batches since the training began

@@ -61,8 +61,8 @@ choir_layer *choir_global_average_pool_new(void);
 // Applies choir_upsample.
 choir_layer *choir_upsample_new(int64_t factor, choir_interpolation interpolation);
 
-// Normalization (nn.h). Variables, [channels], have Keras' names: "name/gamma" begins at 1,
-// "name/beta" at 0. epsilon 0: 1e-3; CHOIR_ZERO: 0.
+// Normalization (nn.h). The variables have the shape [channels] and Keras' names: "name/gamma"
+// begins at 1, "name/beta" at 0. An epsilon of 0 means 1e-3, and CHOIR_ZERO means 0.
 
 // Applies choir_layer_norm to [.., channels].
 choir_layer *choir_layer_normalization_new(const char *name, int64_t channels, double epsilon);
@@ -80,8 +80,8 @@ typedef struct {
 // Applies choir_batch_norm to [.., channels]. While a tape records, it uses the batch's
 // statistics, and moves the moving statistics towards them by the factor 1 - momentum. Otherwise
 // it uses the moving statistics: "name/moving_mean", first 0, and "name/moving_variance", first 1,
-// both ON_READ with MEAN. A replica without examples changes its components only if over_replicas
-// is on.
+// both ON_READ with MEAN. A replica without examples changes its components of the moving
+// statistics only if over_replicas is on.
 choir_layer *choir_batch_normalization_new(
 		const char *name, int64_t channels, const choir_batch_normalization_options *o);
 

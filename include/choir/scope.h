@@ -19,8 +19,8 @@ typedef struct {
 // merge call of another strategy, or has set another strategy (choir_strategy_set_current).
 CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
 
-// Colocates new variables with a variable v of the current strategy (choir_variable_as_value(v)),
-// so an update function of v may also write them. For non-slot variables (update.h), pass the
+// Colocates new variables with a variable v of the current strategy, so an update function of v
+// may also write them. Pass choir_variable_as_value(v) or, for non-slot variables (update.h), the
 // destination of choir_cross_non_slot_devices.
 CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
 

@@ -74,9 +74,9 @@ choir_tensor *choir_recompute(
 // x of each f64 input, the call compares the gradient of s with (s(x + h) - s(x - h)) / 2h, where
 // h is 6e-6 max(1, |x|). All evaluations have a tape and draw the same random numbers.
 //
-// At least one input is f64, and none is of another floating-point dtype. CHOIR_INVALID, which the
-// frame does not keep: the largest relative difference exceeds tolerance (0: 1e-6). A difference
-// is relative to the largest of the two derivatives, a hundredth of the input's largest
+// At least one input is f64, and none is of another floating-point dtype. CHOIR_INVALID: the
+// largest relative difference exceeds tolerance (0: 1e-6). The frame does not keep this failure. A
+// difference is relative to the largest of the two derivatives, a hundredth of the input's largest
 // derivative, and a hundredth of s. CHOIR_STATE: the frame has a tape. Also fails as fn. The call
 // frees what it made in the frame.
 CHOIR_MUST_CHECK choir_status choir_check_gradient(size_t n, choir_tensor *const inputs[],

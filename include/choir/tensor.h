@@ -134,8 +134,8 @@ size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 
 // Makes indexed slices of a dense tensor with this number of rows. Row i of values is added to row
 // indices[i] of the dense tensor, whose other elements are 0. indices is a vector of i32 or i64
-// with one index for each row of values. The result is a view of values, and copies borrowed
-// indices.
+// with one index for each row of values. The result is a view of values and indices. Borrowed
+// indices are copied.
 choir_tensor *choir_indexed_slices(choir_tensor *values, choir_tensor *indices, int64_t rows);
 bool choir_tensor_is_slices(const choir_tensor *t);
 // The number of rows of the dense tensor; 0: t is not indexed slices.
@@ -153,8 +153,9 @@ struct DLManagedTensorVersioned;
 // Makes a tensor in f that shares the memory of managed. Takes ownership of managed, even if the
 // call fails. The elements are copied if the device has its own memory, the strides are not
 // packed, or the alignment is not the dtype's. Choir calls the deleter once: after the copy, or
-// after it frees the last tensor on the memory. This may be at the end of a choir_strategy_run or
-// at a thread's next import. Until then, do not write the elements.
+// after it frees the last tensor on the memory. The call may be late: at the end of a
+// choir_strategy_run, or in any thread's next choir_from_dlpack. Until then, do not write the
+// elements.
 //
 // CHOIR_UNSUPPORTED: another major version of DLPack; memory outside of the host; a type without a
 // choir_dtype.

@@ -18,7 +18,6 @@ static inline int chi_tree_split(int lo, int hi)
 	return lo + half;
 }
 
-// Whether [lo, hi) is a node over [0, replicas).
 bool chi_tree_is_node(int replicas, int lo, int hi);
 int chi_tree_depth(int replicas);
 // The maximal nodes within [lo, hi), in ascending order. Returns their number. node may be NULL.

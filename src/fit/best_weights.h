@@ -9,7 +9,6 @@ typedef struct {
 	void **data;
 } chi_best_weights;
 
-// Room for all weights of the strategy.
 choir_status chi_best_weights_reserve(chi_best_weights *b, choir_strategy *s);
 choir_status chi_best_weights_keep(chi_best_weights *b, choir_strategy *s);
 choir_status chi_best_weights_restore(const chi_best_weights *b);

@@ -39,7 +39,7 @@ typedef struct {
 	int64_t elements; // of each partial sum and of the result; may be 0
 	int root; // the member that broadcasts
 	double divisor; // of the sum (1: none); floating dtypes only
-	size_t n; // partial sums of this member; unused after wait
+	size_t n; // the number of this member's partial sums
 	const choir_partial_sum *partial_sums; // in ascending order
 	void *stream; // of the device; its tasks compute the partial sums and use the result
 	// On the member's device; overlaps no partial sum. NULL: this member wants no result. Members
@@ -54,15 +54,16 @@ typedef struct {
 	void *user;
 	int64_t batch_bytes; // of all results of this collective's batch; 0: no batch
 	// Equal in all members. True: done is NULL in all members, and wait may return before the
-	// result is final. Work queued on stream after wait runs after the result is final and the
-	// partial sums are unused. If the collective's queued work fails, the stream fails.
+	// result is final. Work that is queued on stream after wait starts only when the result is
+	// final and the partial sums have been read. If the collective's queued work fails, the stream
+	// fails.
 	bool in_stream;
 } choir_collective;
 
 // The devices of one strategy.
 typedef struct {
 	size_t size;
-	int members; // devices; each runs the next block of replicas
+	int members; // number of devices; device 0 runs the first replicas, device 1 the next, ..
 	int replicas; // of all members
 	choir_device *const *devices;
 } choir_group;
@@ -73,14 +74,13 @@ typedef struct choir_cross_device_ops_table {
 	size_t size;
 	uint32_t version;
 	const char *name; // "ring", for choir_strategy_options.cross_device_ops
-	size_t self_size; // for each group
+	size_t self_size; // bytes; one self for each group
 	// How well the algorithm suits the group and a collective of this many bytes, from 0 (not at
 	// all) to 100. A new strategy takes the named table, else the table with the highest score for
 	// an all-reduce of 1 MiB. "direct" has 100 if all members have host memory, else 0. "ring" has
-	// 20 if there are at least 32 KiB for each member and three or more separate memories, or two
-	// that are not the host's; else 1. "hierarchical_copy" has 10 with four or more separate
-	// memories, else 1.
-	// "reduce_to_one_device" has 1.
+	// 20 if there are at least 32 KiB for each member, and at least three separate memories (two
+	// if none is the host's); else 1. "hierarchical_copy" has 10 with four or more separate
+	// memories, else 1. "reduce_to_one_device" has 1.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self
 	void (*close)(void *self);

@@ -90,5 +90,4 @@ void chi_remote_flush(chi_remote_server *r);
 // done, which the caller sets. NULL: there is none, or the server cannot read it.
 chi_remote_loan *chi_remote_lend(chi_remote_stream *s);
 choir_status chi_remote_wait(chi_remote_stream *s, uint64_t number, double seconds);
-// This process's number of waits for servers.
 uint64_t chi_remote_waits(void);

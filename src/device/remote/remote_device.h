@@ -14,7 +14,6 @@ extern const choir_device_table chi_remote_table;
 
 typedef char chi_remote_names[CHI_REMOTE_DEVICES][CHI_REMOTE_NAME];
 
-// Whether name begins with "remote:".
 bool chi_remote_is_name(const char *name);
 // From a server's name "remote:HOST:PORT", the names of its devices; *n is 0 for other names.
 choir_status chi_remote_expand(const char *name, chi_remote_names names, int *n);

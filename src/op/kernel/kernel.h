@@ -31,7 +31,7 @@ bool chi_kernel_is_update(const char *operation);
 enum { CHI_KERNEL_LIBRARY = 64 };
 const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY]);
 
-// Finds and runs the kernel. Scratch memory is frame's; frame NULL: freed after a wait.
+// Scratch memory is frame's; frame NULL: freed after a wait.
 choir_status chi_kernel_launch(
 		choir_frame *frame, chi_stream *stream, const char *operation, choir_kernel_call *call);
 // n > 0 independent calls of one dtype. Sets all but their tensors and attributes.

@@ -7,7 +7,6 @@
 // Replaces operands by recorded casts, by the rule of op. False: failed, recorded in f.
 bool chi_precision_fit(const chi_op *op, choir_frame *f, size_t n, choir_tensor *in[]);
 
-// The dtype of a precision's products.
 choir_dtype chi_precision_dtype(choir_precision p);
 
 // An f32 y in the 16 bits of its frame's precision, else y. NULL gives NULL.

@@ -71,7 +71,6 @@ static choir_tensor *sum_replicas(choir_tensor *t, void *user)
 	return choir_replica_all_reduce(user, CHOIR_SUM, t);
 }
 
-// v = momentum v + (1 - momentum) now
 static choir_status move(choir_variable *v, double momentum, choir_tensor *old, choir_tensor *now)
 {
 	return choir_variable_assign(

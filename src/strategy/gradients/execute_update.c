@@ -79,7 +79,7 @@ static choir_status prepare_sum_buffers(chi_pending_update *u, chi_pending_varia
 }
 
 // Updates of several workers may write one variable at the same time.
-static bool updates_alone(const chi_pending_update *u)
+static bool is_only_worker(const chi_pending_update *u)
 {
 	return u->strategy->workers == 1;
 }
@@ -97,7 +97,7 @@ static choir_status prepare_variable(chi_pending_update *u, chi_pending_variable
 			return choir_error_status();
 		pv->chunks_capacity = pv->chunks;
 	}
-	for (int k = 0; k < v->copies && updates_alone(u); k++)
+	for (int k = 0; k < v->copies && is_only_worker(u); k++)
 		chi_narrow_copy_begin(&v->copy[k]);
 	pv->first_chunk = u->chunks;
 	u->touches_all_rows = u->touches_all_rows || pv->touches_all_rows;
@@ -479,7 +479,7 @@ static void finish(chi_pending_update *u, bool applied)
 	}
 	for (size_t i = 0; applied && i < u->n; i++)
 		for (int k = 0; k < u->pending[i].variable->copies; k++) {
-			if (updates_alone(u))
+			if (is_only_worker(u))
 				chi_narrow_copy_end(&u->pending[i].variable->copy[k]);
 			chi_variable_bump_version(u->pending[i].variable, k);
 		}

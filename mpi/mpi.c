@@ -35,9 +35,8 @@ enum { EAGER = 0 };
 #endif
 // MPICH's launcher kills a job when a process ends without MPI_Finalize. Before MPICH 4.3 it then
 // often loses the exit status and what the processes have printed (MPICH issue 7057). So after a
-// failure workers wait this long for each other, to finalise together. Where processors are scarce,
-// the others come later, and this worker looks for them less often: it waits for LOOKS_AFTER_FAILURE
-// looks too, which take 0.2 s on an idle machine, but no longer than LEAVE_MAX.
+// failure workers wait this long for each other, to finalise together. On a busy machine they look
+// less often, so they also wait for LOOKS_AFTER_FAILURE looks (0.2 s if idle), at most LEAVE_MAX.
 #if defined(MPICH_VERSION)
 static const double LEAVE_AFTER_FAILURE = 1, LEAVE_MAX = 5; // seconds
 #else
@@ -274,13 +273,6 @@ static bool has_aborted(const mpi *m)
 	return m->aborted || m->aborted_by != CHOIR_NONE;
 }
 
-static bool waits_no_longer(const mpi *m, double waited, int looks, double seconds)
-{
-	if (!has_aborted(m))
-		return seconds >= 0 && waited > seconds;
-	return waited > (looks < LOOKS_AFTER_FAILURE ? LEAVE_MAX : LEAVE_AFTER_FAILURE);
-}
-
 // Waits until all workers have said that they leave. They send nothing afterwards.
 static bool leave_together(mpi *m, double seconds)
 {
@@ -294,7 +286,9 @@ static bool leave_together(mpi *m, double seconds)
 			send_notes(m, 'l', "");
 		told = told || sent;
 		read_notes(m);
-		if (waits_no_longer(m, m->with.now() - begun, looks, seconds))
+		const double abort_limit = looks < LOOKS_AFTER_FAILURE ? LEAVE_MAX : LEAVE_AFTER_FAILURE;
+		const double limit = has_aborted(m) ? abort_limit : seconds;
+		if (limit >= 0 && m->with.now() - begun > limit)
 			return false;
 		m->with.yield();
 	}

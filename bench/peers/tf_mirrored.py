@@ -8,7 +8,7 @@ os.environ.setdefault('CUDA_VISIBLE_DEVICES', '-1')
 CORES = int((sys.argv + [sys.argv[2]])[4])
 os.sched_setaffinity(0, range(min(CORES, os.cpu_count())))
 import tensorflow as tf
-from tf_models import build_model, batch_of, loss_of, optimizer_of, global_batch
+from tf_models import build_model, batch_of, optimizer_of, global_batch, step_of
 
 
 def main(case, replicas, seconds):
@@ -24,16 +24,7 @@ def main(case, replicas, seconds):
     values = lambda t: strategy.experimental_distribute_values_from_function(lambda _: t)
     x, y = values(x), values(y)
 
-    def replica_step(x, y):
-        with tf.GradientTape() as tape:
-            loss = tf.nn.compute_average_loss(loss_of(case, y, model(x, training=True)), global_batch_size=total)
-        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
-        return loss
-
-    @tf.function
-    def step(x, y):
-        return strategy.reduce('SUM', strategy.run(replica_step, args=(x, y)), axis=None)
-
+    step = step_of(case, strategy, model, optimizer)
     for _ in range(5):
         step(x, y).numpy()
     times, end = [], time.perf_counter() + seconds

@@ -72,3 +72,18 @@ def optimizer_of(case):
     if case.startswith('mlp'):
         return keras.optimizers.SGD(0.01, momentum=0.9)
     return keras.optimizers.Adam(1e-3) if case == 'cnn' else keras.optimizers.AdamW(3e-4)
+
+
+def step_of(case, strategy, model, optimizer):
+    """A step of all replicas, on the batches of its arguments."""
+    def replica_step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.nn.compute_average_loss(loss_of(case, y, model(x, training=True)),
+                                              global_batch_size=global_batch(case))
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+        return loss
+
+    @tf.function
+    def step(x, y):
+        return strategy.reduce('SUM', strategy.run(replica_step, args=(x, y)), axis=None)
+    return step

@@ -10,23 +10,14 @@ def worker(case, index, workers, seconds):
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(2)
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    from tf_models import build_model, batch_of, loss_of, optimizer_of, global_batch
+    from tf_models import build_model, batch_of, optimizer_of, global_batch, step_of
     total = global_batch(case)
     with strategy.scope():
         model, optimizer = build_model(case), optimizer_of(case)
         optimizer.build(model.trainable_variables)
     x, y = batch_of(case, total // workers)
 
-    def replica_step(x, y):
-        with tf.GradientTape() as tape:
-            loss = tf.nn.compute_average_loss(loss_of(case, y, model(x, training=True)), global_batch_size=total)
-        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
-        return loss
-
-    @tf.function
-    def step(x, y):
-        return strategy.reduce('SUM', strategy.run(replica_step, args=(x, y)), axis=None)
-
+    step = step_of(case, strategy, model, optimizer)
     for _ in range(5):
         step(x, y).numpy()
     start = time.perf_counter()

@@ -25,8 +25,7 @@ static const command self = {
 	.operands = "RUN",
 	.max_operands = 1,
 	.needs_operand = true,
-	.about = "Writes a page about a training: one HTML file that needs no network and no "
-			 "scripts.\n\n"
+	.about = "Writes a page about a training: one HTML file without network and scripts.\n\n"
 			 "RUN is the directory of choir train --run. The page shows curves, the confusion\n"
 			 "matrix, where the time went, who waited for whom, the options, the seed, the\n"
 			 "machine and the hash of the weights. If the training still runs, the page shows\n"

@@ -84,7 +84,7 @@ static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes
 // longer than its receive. Tags are few, so only one kind of collective does this.
 static bool is_early(const chi_message *m, size_t rest)
 {
-	return m->tag == CHI_TAG_COLLECTIVES && !m->apart && rest > 0 &&
+	return m->tag == CHI_TAG_COLLECTIVES && !m->bare_frame && rest > 0 &&
 			rest / STEP < CHOIR_TRANSPORT_TAGS - CHI_TAGS;
 }
 
@@ -103,7 +103,7 @@ static bool is_cut(const chi_message *m, size_t rest)
 static size_t in_frame(const chi_message *m, size_t bytes)
 {
 	const size_t max = CHI_FRAME_DATA - (STEP - bytes % STEP) % STEP;
-	if (m->apart)
+	if (m->bare_frame)
 		return 0;
 	return bytes <= CHI_FRAME_DATA ? bytes : is_cut(m, bytes - max) ? max : bytes % STEP;
 }

@@ -50,7 +50,7 @@ typedef struct {
 	choir_cluster *cluster;
 	int peer, tag;
 	bool sending, done;
-	bool apart; // set by the caller: the frame has no data, which may be a device's
+	bool bare_frame; // set by the caller: the frame has no data, which may be a device's
 	int requests, ended; // begun, the frame first; done
 	uint64_t request[1 + CHI_REST_PARTS];
 	void *data;

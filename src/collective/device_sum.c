@@ -17,11 +17,6 @@ void chi_device_sum_close(chi_device_sum *s)
 	chi_buffer_release(s->total);
 }
 
-static size_t bytes_of(const choir_collective *c)
-{
-	return (size_t) c->elements * chi_dtype_size(c->dtype);
-}
-
 static choir_status add_copy(chi_device_sum *s, choir_partial_sum part, size_t bytes)
 {
 	chi_buffer *copy = chi_buffer_new(s->stream->device, bytes);
@@ -45,7 +40,7 @@ static choir_status add_parts(chi_device_sum *s, const chi_round *round)
 		chi_stream made_on = { s->group->devices[i], c->stream };
 		CHOIR_TRY(chi_stream_wait_event(s->stream, &made_on, round->event[i]));
 		for (size_t k = 0; k < c->n; k++)
-			CHOIR_TRY(i > 0 ? add_copy(s, c->partial_sums[k], bytes_of(c))
+			CHOIR_TRY(i > 0 ? add_copy(s, c->partial_sums[k], chi_collective_bytes(c))
 							: chi_partial_sums_add_node(
 									  &s->nodes, c->partial_sums[k], NULL, false, s->stream));
 	}
@@ -76,7 +71,7 @@ choir_status chi_device_sum_exchange(
 				CHOIR_INTERNAL, "%s: the parts of this worker are not its nodes", c->name);
 	if (to == NULL) {
 		chi_buffer_release(s->total);
-		if ((s->total = chi_buffer_new(s->stream->device, bytes_of(c))) == NULL)
+		if ((s->total = chi_buffer_new(s->stream->device, chi_collective_bytes(c))) == NULL)
 			return choir_error_status();
 		to = s->total->memory;
 	}
@@ -92,7 +87,8 @@ choir_status chi_device_sum_deliver(chi_device_sum *s, const chi_round *round)
 	choir_status status = CHOIR_OK;
 	for (int i = 1; status == CHOIR_OK && i < s->group->members; i++)
 		if (round->c[i]->result != NULL)
-			status = chi_stream_copy(s->stream, round->c[i]->result, sum, bytes_of(round->c[i]));
+			status = chi_stream_copy(
+					s->stream, round->c[i]->result, sum, chi_collective_bytes(round->c[i]));
 	status = chi_stream_finish(s->stream, status);
 	for (int i = 0; status == CHOIR_OK && i < s->group->members; i++) {
 		const choir_collective *c = round->c[i];

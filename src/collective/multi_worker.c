@@ -184,16 +184,11 @@ static choir_status reserve(
 	return there ? CHOIR_OK : choir_error_status();
 }
 
-static size_t bytes_of(const choir_collective *c)
-{
-	return (size_t) c->elements * chi_dtype_size(c->dtype);
-}
-
 // Small sums are faster through the host, in one round.
 static bool stays_on_devices(const multi_worker *w, const choir_collective *c)
 {
 	return w->takes_devices && c->kind == CHOIR_ALL_REDUCE && c->divisor == 1 &&
-			!chi_process_group_needs_one_round(w->process_group, bytes_of(c));
+			!chi_process_group_needs_one_round(w->process_group, chi_collective_bytes(c));
 }
 
 static int64_t chunks_of(const choir_collective *c)
@@ -298,7 +293,7 @@ static const choir_collective *waiting(const multi_worker *w, uint64_t request)
 static bool is_small(const choir_collective *c, const choir_collective *like)
 {
 	return c->kind == CHOIR_ALL_REDUCE && c->dtype == like->dtype &&
-			bytes_of(c) <= CHI_BUCKET_SUM_BYTES;
+			chi_collective_bytes(c) <= CHI_BUCKET_SUM_BYTES;
 }
 
 static uint64_t find_bucket(const multi_worker *w, int64_t *all)
@@ -336,9 +331,9 @@ static void pack(const multi_worker *w, uint64_t n)
 		char *to = w->nodes.node[k].data;
 		for (uint64_t i = 0; i < n; i++) {
 			const choir_collective *c = waiting(w, w->request + i);
-			if (bytes_of(c) > 0)
-				memcpy(to, c->partial_sums[k].data, bytes_of(c));
-			to += bytes_of(c);
+			if (chi_collective_bytes(c) > 0)
+				memcpy(to, c->partial_sums[k].data, chi_collective_bytes(c));
+			to += chi_collective_bytes(c);
 		}
 	}
 }
@@ -362,7 +357,7 @@ static choir_status exchange_bucket(multi_worker *w, uint64_t n, int64_t element
 	const char *sum = w->total.memory;
 	for (uint64_t i = 0; i < n; i++) {
 		w->sums[(w->request + i) % CHI_RENDEZVOUS_ROUNDS] = sum;
-		sum += bytes_of(waiting(w, w->request + i));
+		sum += chi_collective_bytes(waiting(w, w->request + i));
 	}
 	return CHOIR_OK;
 }
@@ -417,7 +412,7 @@ static choir_status deliver(multi_worker *w, const chi_round *round, int member)
 {
 	const choir_collective *c = round->c[member];
 	choir_device *d = w->group->devices[member];
-	const size_t bytes = (size_t) c->elements * chi_dtype_size(c->dtype);
+	const size_t bytes = chi_collective_bytes(c);
 	const void *shown = w->sum;
 	if (chi_round_first_with(round, member) != member)
 		return CHOIR_OK;

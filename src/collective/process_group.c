@@ -85,7 +85,7 @@ typedef struct {
 	chi_process_group *group;
 	chi_fingerprint fingerprint;
 	double deadline;
-	bool apart; // as in chi_message
+	bool bare_frames; // as in chi_message
 } exchange;
 
 static uint64_t next(chi_process_group *p)
@@ -109,7 +109,7 @@ static choir_status begin_round(exchange *e, block_fn *out, block_fn *in, const 
 		const int to = (p->worker + i) % p->workers;
 		const block b = out(of, to);
 		chi_message *m = p->wait[*n] = &p->message[p->workers + to];
-		m->apart = e->apart;
+		m->bare_frame = e->bare_frames;
 		CHOIR_TRY(chi_message_send(m, p->cluster, to, p->tag, &e->fingerprint, b.data, b.bytes));
 		++*n;
 	}
@@ -117,7 +117,7 @@ static choir_status begin_round(exchange *e, block_fn *out, block_fn *in, const 
 		const int from = (p->worker - i + p->workers) % p->workers;
 		const block b = in(of, from);
 		chi_message *m = p->wait[*n] = &p->message[from];
-		m->apart = e->apart;
+		m->bare_frame = e->bare_frames;
 		CHOIR_TRY(chi_message_receive(
 				m, p->cluster, from, p->tag, &e->fingerprint, b.data, b.bytes));
 		++*n;
@@ -351,8 +351,8 @@ static choir_status all_reduce(exchange *e, all_reducing *s)
 {
 	const chi_process_group *p = e->group;
 	const size_t all = (size_t) s->c->elements * s->size;
-	e->apart = s->stream != NULL;
-	s->once = !e->apart && chi_process_group_needs_one_round(p, all);
+	e->bare_frames = s->stream != NULL;
+	s->once = !e->bare_frames && chi_process_group_needs_one_round(p, all);
 	for (int i = 0; i < chi_process_group_node_count(p, p->worker); i++) {
 		const choir_partial_sum *is = &s->own[i],
 								*due = &p->partial_sum[p->first_node[p->worker] + i];

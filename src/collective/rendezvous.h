@@ -7,8 +7,14 @@
 
 #include "base/gate.h"
 #include "collective/cross_device_ops.h"
+#include "tensor/tensor.h"
 
 enum { CHI_RENDEZVOUS_ROUNDS = 2 * CHI_COMMUNICATOR_WINDOW, CHI_RENDEZVOUS_TEXT = 400 };
+
+static inline size_t chi_collective_bytes(const choir_collective *c)
+{
+	return (size_t) c->elements * chi_dtype_size(c->dtype);
+}
 
 // On a cache line of its own.
 typedef struct {

@@ -38,9 +38,8 @@ choir_status chi_values_pack(choir_values *set, chi_pack *to)
 				: (size_t) choir_shape_elements(&t->shape) * chi_dtype_size(t->dtype);
 		if (bytes > CHI_CLOSURE_MAX || to->bytes > CHI_CLOSURE_MAX - bytes)
 			return choir_fail(CHOIR_INVALID,
-					"leaf \"%.100s\": with its %zu bytes a closure's values have more than %d; "
-					"these "
-					"are the most that travel",
+					"leaf \"%.100s\": with its %zu bytes a closure's values have more than %d, "
+					"the limit",
 					set->leaf[i].name, bytes, CHI_CLOSURE_MAX);
 		chi_pack_text(to, set->leaf[i].name);
 		chi_shape_pack(to, t->is_number ? CHOIR_F64 : t->dtype, &t->shape);

@@ -210,37 +210,24 @@ static choir_status take(chi_hub *h, chi_peer *p, const chi_net_frame *frame, co
 	return h->owner.frame(h->owner.user, p, frame, payload);
 }
 
+// A peer that ends drops messages until the other end has closed: after an earlier close, a
+// message on its way here would fail there before the goodbye is read.
 static choir_status receive(chi_hub *h, chi_peer *p)
 {
 	p->more = false;
-	for (int i = 0; i < FRAMES_A_TURN && !p->gone && !p->ending; i++) {
+	for (int i = 0; i < FRAMES_A_TURN && !p->gone; i++) {
 		const chi_net_frame *frame;
 		const void *payload;
 		const choir_status status = chi_link_receive(&p->link, &frame, &payload);
-		if (status == CHOIR_END)
+		if (status == CHOIR_END && !p->ending)
 			return choir_fail(CHOIR_PEER_LOST, "the connection was closed");
 		CHOIR_TRY(status);
 		if (frame == NULL)
 			return CHOIR_OK;
 		p->heartbeat.heard = chi_hub_now(h);
-		CHOIR_TRY(take(h, p, frame, payload));
-	}
-	p->more = true;
-	return CHOIR_OK;
-}
-
-// Until the other end has closed: after an earlier close, a message on its way here would fail
-// there before the goodbye is read.
-static choir_status drain(chi_peer *p)
-{
-	p->more = false;
-	for (int i = 0; i < FRAMES_A_TURN; i++) {
-		const chi_net_frame *frame;
-		const void *payload;
-		CHOIR_TRY(chi_link_receive(&p->link, &frame, &payload));
-		if (frame == NULL)
-			return CHOIR_OK;
-		if (frame->kind == CHI_NET_BYE)
+		if (!p->ending)
+			CHOIR_TRY(take(h, p, frame, payload));
+		else if (frame->kind == CHI_NET_BYE)
 			return CHOIR_END;
 	}
 	p->more = true;
@@ -251,7 +238,7 @@ static void serve(chi_hub *h, chi_peer *p)
 {
 	choir_status status = chi_link_flush(&p->link);
 	if (status == CHOIR_OK)
-		status = p->ending ? drain(p) : receive(h, p);
+		status = receive(h, p);
 	if (status != CHOIR_OK)
 		lose(p, status);
 }

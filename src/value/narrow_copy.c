@@ -73,6 +73,8 @@ void chi_narrow_copy_begin(chi_copy *c)
 choir_status chi_narrow_copy_follow(chi_copy *c, chi_stream *stream, int64_t first, int64_t count)
 {
 	const choir_shape shape = { 1, { count } };
+	if (!c->narrow[0].followed && !c->narrow[1].followed)
+		return CHOIR_OK;
 	for (int i = 0; i < 2; i++) {
 		if (!c->narrow[i].followed)
 			continue;

@@ -137,28 +137,13 @@ static void open_world(world *w, int window)
 	wait_for_workers(w, 1);
 }
 
-// Ends the job. All processes that live must end well.
 static void close_world(world *w)
 {
 	choir_coordinator_free(w->c);
-	for (int i = 0; i < w->j.n; i++)
-		if (w->j.pid[i] != 0)
-			assert_int_equal(job_wait(&w->j, i), CHOIR_OK);
+	job_wait_for_all(&w->j);
 	choir_strategy_free(w->s);
 	choir_task_free(w->task);
 	job_close(&w->j);
-}
-
-static choir_status schedule(world *w, const char *name, double number, choir_remote_value **value)
-{
-	choir_values *args = choir_values_new(w->s);
-	assert_int_equal(
-			choir_values_set(args, "number",
-					choir_tensor_as_value(choir_number(choir_values_frame(args), number))),
-			CHOIR_OK);
-	const choir_status status = choir_coordinator_schedule(w->c, name, args, value);
-	choir_values_free(args);
-	return status;
 }
 
 static double read_sum(const world *w)
@@ -260,12 +245,12 @@ TEST(arguments_and_results_have_a_limit)
 	assert_int_equal(choir_coordinator_schedule(w.c, "nothing", args, NULL), CHOIR_INVALID);
 	assert_text_holds(choir_error(), "much*67108864");
 	choir_values_free(args);
-	assert_int_equal(schedule(&w, "returns", most, &value), CHOIR_OK);
+	assert_int_equal(job_schedule(w.s, w.c, "returns", most, &value), CHOIR_OK);
 	assert_int_equal(choir_coordinator_fetch(w.c, value, &result), CHOIR_INVALID);
 	assert_text_holds(choir_error(), "zeros*67108864*worker 0");
 	choir_remote_value_free(value);
 	assert_int_equal(choir_coordinator_join(w.c), CHOIR_INVALID);
-	assert_int_equal(schedule(&w, "returns", most - 1024, &value), CHOIR_OK);
+	assert_int_equal(job_schedule(w.s, w.c, "returns", most - 1024, &value), CHOIR_OK);
 	if (choir_coordinator_fetch(w.c, value, &result) != CHOIR_OK)
 		fail_msg("%s", choir_error());
 	assert_int_equal(choir_coordinator_workers(w.c), 1);

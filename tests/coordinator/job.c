@@ -82,6 +82,26 @@ int job_wait(job *j, int process)
 	return -1;
 }
 
+void job_wait_for_all(job *j)
+{
+	for (int i = 0; i < j->n; i++)
+		if (j->pid[i] != 0)
+			assert_int_equal(job_wait(j, i), CHOIR_OK);
+}
+
+choir_status job_schedule(choir_strategy *s, choir_coordinator *c, const char *name, double number,
+		choir_remote_value **value)
+{
+	choir_values *args = choir_values_new(s);
+	assert_int_equal(
+			choir_values_set(args, "number",
+					choir_tensor_as_value(choir_number(choir_values_frame(args), number))),
+			CHOIR_OK);
+	const choir_status status = choir_coordinator_schedule(c, name, args, value);
+	choir_values_free(args);
+	return status;
+}
+
 void job_close(job *j)
 {
 	char path[128];

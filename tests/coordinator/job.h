@@ -25,4 +25,8 @@ int job_start(job *j, const char *type, int index, const char *other);
 choir_task *job_task(const job *j, const char *type, int index);
 // Waits for a process at most 10 seconds; returns its exit status, or -1: a signal.
 int job_wait(job *j, int process);
+void job_wait_for_all(job *j); // all processes that live must end well
+// Schedules the closure with the argument "number".
+choir_status job_schedule(choir_strategy *s, choir_coordinator *c, const char *name, double number,
+		choir_remote_value **value);
 void job_close(job *j); // kills what is left

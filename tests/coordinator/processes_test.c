@@ -230,28 +230,13 @@ static void open_world(world *w, int servers, int workers, bool tcp, int window)
 	wait_for_workers(w, workers);
 }
 
-// Ends the job. All processes that live must end well.
 static void close_world(world *w)
 {
 	choir_coordinator_free(w->c);
-	for (int i = 0; i < w->j.n; i++)
-		if (w->j.pid[i] != 0)
-			assert_int_equal(job_wait(&w->j, i), CHOIR_OK);
+	job_wait_for_all(&w->j);
 	choir_strategy_free(w->s);
 	choir_task_free(w->task);
 	job_close(&w->j);
-}
-
-static choir_status schedule(world *w, const char *name, double number, choir_remote_value **value)
-{
-	choir_values *args = choir_values_new(w->s);
-	assert_int_equal(
-			choir_values_set(args, "number",
-					choir_tensor_as_value(choir_number(choir_values_frame(args), number))),
-			CHOIR_OK);
-	const choir_status status = choir_coordinator_schedule(w->c, name, args, value);
-	choir_values_free(args);
-	return status;
 }
 
 static double read_sum(world *w)
@@ -297,7 +282,7 @@ TEST(one_worker_without_a_window_trains_to_the_bits_of_one_process)
 			const uint64_t expected = train_here(&w.strategy_options, &w.p, 6, &loss);
 			for (int i = 0; i < 6; i++) {
 				choir_remote_value_free(value);
-				assert_int_equal(schedule(&w, "train", i, &value), CHOIR_OK);
+				assert_int_equal(job_schedule(w.s, w.c, "train", i, &value), CHOIR_OK);
 			}
 			assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
 			assert_int_equal(choir_coordinator_fetch(w.c, value, &result), CHOIR_OK);
@@ -332,7 +317,7 @@ TEST(of_a_table_only_rows_travel)
 		for (int k = 0; k < 4; k++) {
 			choir_remote_value *value;
 			choir_values *result;
-			assert_int_equal(schedule(&w, "train_rows", k, &value), CHOIR_OK);
+			assert_int_equal(job_schedule(w.s, w.c, "train_rows", k, &value), CHOIR_OK);
 			if (choir_coordinator_fetch(w.c, value, &result) != CHOIR_OK)
 				fail_msg("%s", choir_error());
 			assert_true(fabs(number_of(result, "unread")) < 1); // not 7
@@ -488,7 +473,7 @@ TEST(checkpoints_are_of_one_step_and_restore_into_the_servers)
 	open_world(&w, 2, 1, false, CHOIR_ZERO);
 	snprintf(path, sizeof path, "%s/saved", w.j.folder);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(schedule(&w, "train", i, NULL), CHOIR_OK);
+		assert_int_equal(job_schedule(w.s, w.c, "train", i, NULL), CHOIR_OK);
 	choir_checkpoint_manager *m = choir_checkpoint_manager_new(w.s, path, NULL);
 	assert_non_null(m);
 	assert_int_equal(choir_checkpoint_manager_save(m, NULL), CHOIR_OK); // between two closures
@@ -497,7 +482,7 @@ TEST(checkpoints_are_of_one_step_and_restore_into_the_servers)
 	const uint64_t saved = choir_strategy_hash(w.s);
 	assert_true(saved == train_here(&w.strategy_options, &w.p, 3, &loss));
 	for (int i = 3; i < 6; i++)
-		assert_int_equal(schedule(&w, "train", i, NULL), CHOIR_OK);
+		assert_int_equal(job_schedule(w.s, w.c, "train", i, NULL), CHOIR_OK);
 	const uint64_t later = choir_strategy_hash(w.s); // waits for what runs only
 	(void) later;
 	assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
@@ -506,7 +491,7 @@ TEST(checkpoints_are_of_one_step_and_restore_into_the_servers)
 	assert_int_equal(choir_checkpoint_manager_restore_latest(m), CHOIR_OK);
 	assert_true(choir_strategy_hash(w.s) == saved);
 	for (int i = 3; i < 6; i++)
-		assert_int_equal(schedule(&w, "train", i, NULL), CHOIR_OK);
+		assert_int_equal(job_schedule(w.s, w.c, "train", i, NULL), CHOIR_OK);
 	assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
 	assert_true(choir_strategy_hash(w.s) == last); // slots and counters were restored, too
 	choir_checkpoint_manager_free(m);

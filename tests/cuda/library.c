@@ -12,23 +12,35 @@
 static const char *library;
 
 // A process looks for the library once, so each value is tried in a child.
-static void look(const char *value, const char *facts)
+// A process loads the library once, so each case has its own.
+static void in_child(bool good(const char *const text[]), const char *const text[])
 {
 	fflush(stdout);
 	const pid_t child = fork();
 	if (child == 0) {
-		setenv("CHOIR_CUDA", value, 1);
-		const bool found = choir_device_find("gpu:0") != NULL;
-		const bool good =
-				found ? facts == NULL : facts != NULL && text_holds(choir_error(), facts);
-		if (!good)
-			printf("%s: %s\n", value, found ? "found" : choir_error());
+		const bool is_good = good(text);
 		fflush(stdout);
-		_exit(good ? 0 : 1);
+		_exit(is_good ? 0 : 1);
 	}
 	int status;
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static bool finds(const char *const text[])
+{
+	const char *value = text[0], *facts = text[1];
+	setenv("CHOIR_CUDA", value, 1);
+	const bool found = choir_device_find("gpu:0") != NULL;
+	const bool good = found ? facts == NULL : facts != NULL && text_holds(choir_error(), facts);
+	if (!good)
+		printf("%s: %s\n", value, found ? "found" : choir_error());
+	return good;
+}
+
+static void look(const char *value, const char *facts)
+{
+	in_child(finds, (const char *const[]){ value, facts });
 }
 
 TEST(values_of_the_variable)
@@ -65,46 +77,52 @@ static void count_warnings(choir_log_level level, const char *line, void *user)
 }
 
 // The way of summing that a strategy chooses on two GPUs: by what they and the machine have.
-static void choose(const char *peers, const char *without, const char *expected)
+static bool chooses(const char *const text[])
 {
-	const char *standin = getenv("CHOIR_TEST_STANDIN");
-	assert_non_null(standin);
-	fflush(stdout);
-	const pid_t child = fork();
-	if (child == 0) {
-		setenv("CHOIR_CUDA", standin, 1);
-		setenv("STANDIN_PEER", peers, 1);
-		setenv("CHOIR_CUDA_WITHOUT", without, 1);
-		choir_logger_set(CHOIR_LOG_WARNING, count_warnings, "gpu: NCCL is missing*the host");
-		const choir_strategy_options *two =
-				CHOIR_OPTIONS(choir_strategy_options, .devices = "gpu:0,gpu:1");
-		choir_strategy_free(choir_mirrored_strategy_new(two));
-		choir_strategy *s = choir_mirrored_strategy_new(two);
-		const char *ops = s == NULL ? choir_error() : choir_strategy_cross_device_ops(s);
-		char line[200] = "";
-		bool slow = false;
-		for (int i = 0; choir_device_report("gpu", i, line, sizeof line); i++)
-			slow = slow || strstr(line, "no peer access") != NULL;
-		const bool is_missed = peers[0] == '0' && without[0] != '\0';
-		const bool good = strcmp(ops, expected) == 0 && slow == (peers[0] == '0') &&
-				warnings == (is_missed ? 1 : 0);
-		if (!good)
-			printf("peers %s, without %s: %s, %d warnings\n", peers, without, ops, warnings);
-		choir_strategy_free(s);
-		fflush(stdout);
-		_exit(good ? 0 : 1);
-	}
-	int status;
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	const char *peers = text[0], *without = text[1], *expected = text[2];
+	setenv("CHOIR_CUDA", getenv("CHOIR_TEST_STANDIN"), 1);
+	setenv("STANDIN_PEER", peers, 1);
+	setenv("CHOIR_CUDA_WITHOUT", without, 1);
+	choir_logger_set(CHOIR_LOG_WARNING, count_warnings, "gpu: NCCL is missing*the host");
+	const choir_strategy_options *two =
+			CHOIR_OPTIONS(choir_strategy_options, .devices = "gpu:0,gpu:1");
+	choir_strategy_free(choir_mirrored_strategy_new(two));
+	choir_strategy *s = choir_mirrored_strategy_new(two);
+	const char *ops = s == NULL ? choir_error() : choir_strategy_cross_device_ops(s);
+	char line[200] = "";
+	bool slow = false;
+	for (int i = 0; choir_device_report("gpu", i, line, sizeof line); i++)
+		slow = slow || strstr(line, "no peer access") != NULL;
+	const bool is_missed = peers[0] == '0' && without[0] != '\0';
+	const bool good = strcmp(ops, expected) == 0 && slow == (peers[0] == '0') &&
+			warnings == (is_missed ? 1 : 0);
+	if (!good)
+		printf("peers %s, without %s: %s, %d warnings\n", peers, without, ops, warnings);
+	choir_strategy_free(s);
+	return good;
 }
 
 TEST(ways_of_summing)
 {
-	choose("1", "", "peer");
-	choose("1", "nccl", "peer");
-	choose("0", "", "nccl");
-	choose("0", "nccl", "ring");
+	static const char *const cases[][3] = { { "1", "", "peer" }, { "1", "nccl", "peer" },
+		{ "0", "", "nccl" }, { "0", "nccl", "ring" } };
+	assert_non_null(getenv("CHOIR_TEST_STANDIN"));
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		in_child(chooses, cases[i]);
+}
+
+static bool warns_once(const char *const text[])
+{
+	setenv("CHOIR_CUDA", text[0], 1);
+	setenv("STANDIN_DRIVER", "11080", 1);
+	choir_logger_set(CHOIR_LOG_WARNING, count_warnings, "gpu: *CUDA 11.8*CUDA 13.0*CPUs");
+	for (int i = 0; i < 2; i++) {
+		choir_strategy *s = choir_mirrored_strategy_new(NULL);
+		if (s == NULL)
+			return false;
+		choir_strategy_free(s);
+	}
+	return warnings == 1;
 }
 
 // A program that names no devices then runs on CPUs, which is said once.
@@ -112,23 +130,7 @@ TEST(a_driver_that_is_too_old_is_a_warning)
 {
 	const char *standin = getenv("CHOIR_TEST_STANDIN");
 	assert_non_null(standin);
-	fflush(stdout);
-	const pid_t child = fork();
-	if (child == 0) {
-		setenv("CHOIR_CUDA", standin, 1);
-		setenv("STANDIN_DRIVER", "11080", 1);
-		choir_logger_set(CHOIR_LOG_WARNING, count_warnings, "gpu: *CUDA 11.8*CUDA 13.0*CPUs");
-		for (int i = 0; i < 2; i++) {
-			choir_strategy *s = choir_mirrored_strategy_new(NULL);
-			if (s == NULL)
-				_exit(2);
-			choir_strategy_free(s);
-		}
-		_exit(warnings == 1 ? 0 : 1);
-	}
-	int status;
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	in_child(warns_once, (const char *const[]){ standin });
 }
 
 TEST(the_library_opens)

@@ -101,11 +101,10 @@ static size_t scratch(const choir_kernel_call *call)
 	choir_kernel_call c = without_stream(call);
 	chi_parallel_plan plan;
 	const choir_kernel_table *kernel = find(&c, &plan);
-	if (kernel == NULL || kernel->scratch == NULL)
-		return kernel == NULL ? 0 : plan.sums;
+	if (kernel == NULL)
+		return 0;
 	c.user = kernel->user;
-	return plan.sums +
-			(plan.chunks > 1 ? chi_parallel_scratch(&plan, kernel) : kernel->scratch(&c));
+	return plan.sums + chi_parallel_scratch(&plan, kernel, &c);
 }
 
 static choir_status register_kernel(const chi_kernel_spec *spec)

@@ -21,10 +21,7 @@ static size_t written_inputs(const char *operation, size_t n)
 static choir_status run_with_scratch(const choir_kernel_table *kernel, const char *operation,
 		const chi_parallel_plan *plan, choir_kernel_call *call)
 {
-	const size_t needed = plan->chunks > 1 ? chi_parallel_scratch(plan, kernel)
-			: kernel->scratch != NULL	   ? kernel->scratch(call)
-										   : 0;
-	const size_t bytes = chi_whole_lines(needed);
+	const size_t bytes = chi_parallel_scratch(plan, kernel, call);
 	if (plan->sums + bytes > 0) {
 		call->scratch = chi_alloc_aligned(plan->sums + bytes);
 		if (call->scratch == NULL)

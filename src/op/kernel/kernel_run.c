@@ -45,10 +45,7 @@ static choir_status run_found(choir_frame *frame, chi_stream *stream, const char
 		const choir_kernel_table *kernel, choir_kernel_call *call, const chi_parallel_plan *plan)
 {
 	const size_t members = plan->chunks > 1 ? (size_t) chi_team_own_members() : 1;
-	const size_t needed = plan->chunks > 1 ? chi_parallel_scratch(plan, kernel)
-			: kernel->scratch			   ? kernel->scratch(call)
-										   : 0;
-	const size_t bytes = chi_whole_lines(needed);
+	const size_t bytes = chi_parallel_scratch(plan, kernel, call);
 	const size_t all = plan->sums + bytes * members;
 	chi_buffer *scratch = NULL;
 	if (all > 0) {

@@ -214,14 +214,17 @@ void chi_parallel_plan_make(
 	take_chunk(&c, out->chunks - 1, &out->last, out->last_in, &out->last_out);
 }
 
-size_t chi_parallel_scratch(const chi_parallel_plan *plan, const choir_kernel_table *kernel)
+size_t chi_parallel_scratch(const chi_parallel_plan *plan, const choir_kernel_table *kernel,
+		const choir_kernel_call *call)
 {
 	choir_kernel_call first = plan->first, last = plan->last;
 	if (kernel->scratch == NULL)
 		return 0;
+	if (plan->chunks <= 1)
+		return chi_whole_lines(kernel->scratch(call));
 	first.user = last.user = kernel->user;
 	const size_t a = kernel->scratch(&first), b = kernel->scratch(&last);
-	return a > b ? a : b;
+	return chi_whole_lines(a > b ? a : b);
 }
 
 static void run_chunk(void *arg, int member, int64_t chunk)

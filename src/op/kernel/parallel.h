@@ -20,8 +20,9 @@ typedef struct {
 void chi_parallel_plan_make(
 		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out);
 
-// Bytes of scratch memory for any of several chunks: a smaller one may need more.
-size_t chi_parallel_scratch(const chi_parallel_plan *plan, const choir_kernel_table *kernel);
+// Bytes of scratch memory for the call or any of its chunks: a smaller chunk may need more.
+size_t chi_parallel_scratch(const chi_parallel_plan *plan, const choir_kernel_table *kernel,
+		const choir_kernel_call *call);
 
 // The scratch memory holds the sums, then `bytes` bytes per thread.
 typedef choir_status chi_kernel_fn(const choir_kernel_call *call);

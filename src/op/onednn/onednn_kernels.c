@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/team.h"
 #include "base/thresholds.h"
+#include "op/kernel/parallel.h"
 #include "op/onednn/onednn_cache.h"
 #include "op/onednn/onednn_recurrent.h"
 #include "op/plain/attention_kernel.h"
@@ -233,20 +234,15 @@ static chi_dnn_problem chunk_of(const chi_dnn_problem *whole, int64_t chunk)
 	return p;
 }
 
-static size_t whole_lines(size_t bytes)
-{
-	return (bytes + 63) & ~(size_t) 63;
-}
-
 static size_t copy_bytes(const chi_dnn_problem *whole)
 {
-	return is_copied(whole) ? whole_lines((size_t) (whole->k * CHUNK) * sizeof(uint16_t)) : 0;
+	return is_copied(whole) ? chi_whole_lines((size_t) (whole->k * CHUNK) * sizeof(uint16_t)) : 0;
 }
 
 static size_t scratch_of(const chi_dnn_problem *p)
 {
 	chi_dnn *d;
-	return chi_dnn_find(p, &d) == CHOIR_OK ? whole_lines(chi_dnn_scratch(d)) : 0;
+	return chi_dnn_find(p, &d) == CHOIR_OK ? chi_whole_lines(chi_dnn_scratch(d)) : 0;
 }
 
 // The last chunk may need more than the first, though it is smaller.

@@ -150,9 +150,8 @@ static choir_status check_gru_of_keras(const part *p, size_t i)
 	if (other == p->weights.n || from->tensor == NULL || p->from[other].tensor != NULL)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"%s: tensor \"%.60s\" is the one bias of a GRU without reset_after; variables "
-			"\"%.60s\" "
-			"and \"%.60s\" need the two biases of one with reset_after, [2, %lld]",
+			"%s: tensor \"%.60s\" is the one bias of a GRU without reset_after; \"%.60s\" and "
+			"\"%.60s\" need the two biases of one with reset_after, [2, %lld]",
 			p->path, from->tensor->name, v->name, p->weights.variable[other]->name,
 			(long long) v->elements);
 }

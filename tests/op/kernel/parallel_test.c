@@ -365,5 +365,5 @@ TEST(the_last_chunk_may_need_more_scratch_memory)
 	chi_parallel_plan plan;
 	chi_parallel_plan_make("matmul", &call, &plan);
 	assert_int_equal(plan.chunks, 2);
-	assert_int_equal(chi_parallel_scratch(&plan, &kernel), 10000 - 44);
+	assert_int_equal(chi_parallel_scratch(&plan, &kernel, &call), chi_whole_lines(10000 - 44));
 }

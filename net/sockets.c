@@ -445,9 +445,12 @@ static choir_status send_parts(
 	}
 	const struct msghdr message = { .msg_iov = to, .msg_iovlen = (size_t) n };
 	const ssize_t once = sendmsg(c->fd, &message, MSG_NOSIGNAL);
-	if (once < 0 && errno != EAGAIN && errno != EINTR)
+	const bool closed = once < 0 && (errno == EPIPE || errno == ECONNRESET); // receiving says it
+	if (once < 0 && !closed && errno != EAGAIN && errno != EINTR)
 		return lost(s, c);
 	*sent = once < 0 ? 0 : (size_t) once;
+	for (int i = 0; closed && i < n; i++)
+		*sent += parts[i].bytes;
 	return CHOIR_OK;
 }
 

@@ -36,6 +36,8 @@ static int bio_write(BIO *b, const char *data, int bytes)
 	const tls *t = BIO_get_data(b);
 	const ssize_t sent = send(t->socket, data, (size_t) bytes, MSG_NOSIGNAL);
 	BIO_clear_retry_flags(b);
+	if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) // reading ends after what was said
+		return bytes;
 	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
 		BIO_set_retry_write(b);
 	return (int) sent;

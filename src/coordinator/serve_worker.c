@@ -307,6 +307,15 @@ static choir_status join(chi_remote_worker *w)
 	}
 }
 
+// The job may end before this worker has connected to all servers.
+static bool has_ended_in_order(chi_remote_worker *w)
+{
+	chi_mutex_lock(&w->network.lock);
+	const bool in_order = w->ended && w->end.status == CHOIR_END;
+	chi_mutex_unlock(&w->network.lock);
+	return in_order;
+}
+
 static choir_status serve(chi_remote_worker *w)
 {
 	w->closure.args = choir_values_new(w->strategy);
@@ -319,7 +328,9 @@ static choir_status serve(chi_remote_worker *w)
 	if (w->part == NULL || w->address == NULL)
 		return CHOIR_NO_MEMORY;
 	CHOIR_TRY(chi_task_introduce(w->task, w->o, chi_job_model_hash(&w->model)));
-	CHOIR_TRY(join(w));
+	const choir_status joined = join(w);
+	if (joined != CHOIR_OK && !has_ended_in_order(w))
+		return joined;
 	w->remote = (chi_remote){ w, chi_worker_refresh, chi_worker_fetch, chi_worker_push,
 		chi_worker_assign };
 	w->strategy->remote = &w->remote;

@@ -281,6 +281,21 @@ TEST(a_coordinator_needs_a_strategy_of_its_own)
 	close_world(&w);
 }
 
+// The job ends while the second worker waits for a server that does not answer.
+// spec: D17, 2.16
+TEST(a_worker_ends_well_before_it_has_reached_all_servers)
+{
+	world w = { .sum = NULL };
+	open_world(&w, 0);
+	assert_int_equal(kill(w.j.pid[0], SIGSTOP), 0);
+	job_start(&w.j, "worker", 0, NULL);
+	wait_for_workers(&w, 2);
+	choir_coordinator_free(w.c);
+	w.c = NULL;
+	assert_int_equal(kill(w.j.pid[0], SIGCONT), 0);
+	close_world(&w);
+}
+
 // A job without servers, or without workers, and processes without a coordinator.
 // spec: D17, 2.16
 TEST(who_does_not_come_is_said)

@@ -44,9 +44,9 @@ WRITABLE = {
     "health.c": {"chi_health_page own writing": "what this process tells its supervisor"},
     "trace.c": {"sink chi_trace_wanted": "the trace sink", "own_spans": "what each thread records"},
     "context.c": {"top set_strategy called calls": "the context this thread is in"},
+    "default_strategy.c": {"the_default default_lock": "the default strategy, made at its first use"},
     "strategy.c": {"made": "numbers strategies, so that messages tell two of a kind apart",
-                   "registry registered": "the registered strategies",
-                   "the_default default_lock": "the default strategy, made at its first use"},
+                   "registry registered": "the registered strategies"},
 }
 RUNTIME = re.compile(r"^(__|_init$|_fini$|_edata$|_end$|_ITM|CHOIR_\d)")
 

@@ -226,6 +226,13 @@ TEST(a_goodbye_is_not_overtaken_by_the_end)
 	assert_int_equal(chi_hub_open_connections(a->hub), 1);
 	run(&w, 1);
 	assert_int_equal(chi_hub_open_connections(a->hub), 0);
+	net_sim_stop(w.s, 1, false); // and reads the goodbye, though nobody hears it any more
+	b->lost_status = CHOIR_OK;
+	send_number(b->peer, 0, 30000);
+	run(&w, 1);
+	assert_int_equal(b->lost, 2);
+	assert_int_equal(b->lost_status, CHOIR_CANCELLED);
+	assert_text_holds(b->lost_text, "enough of this");
 	close_world(&w);
 }
 

@@ -50,6 +50,8 @@ typedef struct choir_connection_table {
 	// process listens there, or the host is unknown.
 	choir_status (*connect)(void *self, const char *address, uint64_t *connection);
 	// Sends up to 64 parts, one after another, as far as they fit. *sent is the number of bytes.
+	// What the peer sent before it closed can be received after a send, too: parts for a closed
+	// peer may be dropped with CHOIR_OK.
 	choir_status (*send)(void *self, uint64_t connection, const choir_connection_part parts[],
 			int n, size_t *sent);
 	// CHOIR_END: the peer has closed the connection, and all its bytes have been received.

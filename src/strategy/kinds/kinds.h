@@ -8,5 +8,3 @@ extern const choir_strategy_table chi_default_table, chi_one_device_table, chi_m
 
 choir_status chi_strategy_open_workers(choir_strategy *owner);
 void chi_strategy_close_workers(choir_strategy *owner);
-// CHOIR_CANCELLED: another worker has failed.
-choir_status chi_strategy_check_not_stopped(const choir_strategy *s);

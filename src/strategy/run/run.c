@@ -7,7 +7,6 @@
 #include "base/thread.h"
 #include "strategy/replica/replica.h"
 #include "strategy/value_consistency.h"
-#include "strategy/kinds/kinds.h"
 #include "strategy/remote_variables.h"
 #include "strategy/device_placement.h"
 #include "strategy/gradients/gradients.h"

@@ -169,3 +169,6 @@ choir_status chi_thread_pool_join(choir_strategy *s, int d, chi_run *run);
 // function of the program ended one.
 typedef void chi_thread_pool_fn(void *arg);
 choir_status chi_thread_pool_call_all(choir_strategy *s, chi_thread_pool_fn *fn, void *arg);
+
+// CHOIR_CANCELLED: another worker has failed.
+choir_status chi_strategy_check_not_stopped(const choir_strategy *s);

@@ -632,7 +632,7 @@ type, bind(c) :: choir_optimizer_options
 end type
 
 type, bind(c) :: choir_model_options
-  integer(c_size_t) :: size = 120
+  integer(c_size_t) :: size = 144
   type(c_ptr) :: name = c_null_ptr
   type(c_ptr) :: layer = c_null_ptr
   type(c_funptr) :: forward = c_null_funptr
@@ -647,6 +647,19 @@ type, bind(c) :: choir_model_options
   type(c_ptr) :: class_weights = c_null_ptr
   integer(c_size_t) :: n_classes = 0
   type(c_ptr) :: regularized = c_null_ptr
+  type(c_funptr) :: train_step = c_null_funptr
+  type(c_funptr) :: test_step = c_null_funptr
+  integer(c_int) :: saved = 0
+end type
+
+type, bind(c) :: choir_fit_progress
+  integer(c_size_t) :: size = 56
+  integer(c_int64_t) :: epochs = 0
+  integer(c_int64_t) :: batch = 0
+  integer(c_int64_t) :: step = 0
+  integer(c_int64_t) :: best_epoch = 0
+  real(c_double) :: best = 0
+  integer(c_int64_t) :: waited = 0
 end type
 
 type, bind(c) :: choir_fit_event
@@ -656,10 +669,11 @@ type, bind(c) :: choir_fit_event
   integer(c_int64_t) :: batch = 0
   integer(c_int64_t) :: batches = 0
   integer(c_int64_t) :: step = 0
+  type(c_ptr) :: results = c_null_ptr
 end type
 
 type, bind(c) :: choir_callback
-  integer(c_size_t) :: size = 64
+  integer(c_size_t) :: size = 72
   type(c_funptr) :: train_begin = c_null_funptr
   type(c_funptr) :: train_end = c_null_funptr
   type(c_funptr) :: epoch_begin = c_null_funptr
@@ -667,6 +681,7 @@ type, bind(c) :: choir_callback
   type(c_funptr) :: batch_begin = c_null_funptr
   type(c_funptr) :: batch_end = c_null_funptr
   type(c_ptr) :: user = c_null_ptr
+  type(c_funptr) :: validation_begin = c_null_funptr
 end type
 
 type, bind(c) :: choir_reduce_on_plateau
@@ -690,7 +705,7 @@ type, bind(c) :: choir_early_stopping
 end type
 
 type, bind(c) :: choir_fit_options
-  integer(c_size_t) :: size = 120
+  integer(c_size_t) :: size = 168
   integer(c_int64_t) :: epochs = 0
   integer(c_int64_t) :: steps_per_epoch = 0
   type(c_ptr) :: validation = c_null_ptr
@@ -705,6 +720,13 @@ type, bind(c) :: choir_fit_options
   integer(c_int64_t) :: log_every = 0
   type(c_ptr) :: reduce_on_plateau = c_null_ptr
   integer(c_int) :: use_averages = 0
+  integer(c_int) :: stop_in_epochs = 0
+  integer(c_int) :: save_at_stop = 0
+  type(c_ptr) :: user = c_null_ptr
+  type(c_funptr) :: save = c_null_funptr
+  type(c_funptr) :: unsaved = c_null_funptr
+  type(c_funptr) :: worker_data = c_null_funptr
+  type(c_funptr) :: train_steps = c_null_funptr
 end type
 
 type, bind(c) :: choir_trace_span
@@ -3726,6 +3748,22 @@ interface
     import
     type(c_ptr), value :: m
   end subroutine
+  function choir_model_stopped(m) bind(c) result(r_)
+    import
+    type(c_ptr), value :: m
+    logical(c_bool) :: r_
+  end function
+  function choir_model_progress(m) bind(c) result(r_)
+    import
+    type(c_ptr), value :: m
+    type(choir_fit_progress) :: r_
+  end function
+  function choir_model_set_progress(m, p) bind(c) result(r_)
+    import
+    type(c_ptr), value :: m
+    type(choir_fit_progress), intent(in), optional :: p
+    integer(c_int) :: r_
+  end function
   function choir_fit(m, data, o) bind(c) result(r_)
     import
     type(c_ptr), value :: m

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const schedules[] = { "constant", "cosine", NULL };
 static const char *const nonfinite[] = { "error", "skip", "ignore", NULL };
@@ -288,126 +289,151 @@ static choir_status test_step(choir_replica *r, void *user) // without a tape
 	return choir_metric_update(t->score, labels, scores);
 }
 
-static choir_status work(choir_strategy *group, int worker, void *user)
+static choir_distributed_dataset *open_examples(choir_strategy *group, int worker, void *user)
 {
 	training *t = user;
-	share *own = &t->share[worker];
-	choir_status status;
-	if (own->examples == NULL) {
-		CHOIR_TRY(train_open_share(t, group, worker));
-		CHOIR_TRY(train_show_split(t, worker));
-	}
-	if (!t->resumed)
-		own->done = 0;
-	while ((status = choir_distributed_dataset_next(own->examples, &own->batch)) == CHOIR_OK) {
-		own->steps++;
-		const bool logged = worker == 0 && train_logs_step(t, own->steps);
-		status =
-				choir_strategy_run(group, train_step, t, own->batch, logged ? &own->result : NULL);
-		if (status == CHOIR_OK && logged)
-			status = train_read_loss(group, own);
-		if (status != CHOIR_OK)
-			return choir_fail(status, "step %lld: %s", (long long) own->steps, choir_error());
-		own->done += t->given->batch;
-		if (worker != 0)
-			continue;
-		train_trace_step(t, own);
-		train_show_progress(t, own->done);
-		CHOIR_TRY(train_checkpoint_step(t));
-	}
-	return status == CHOIR_END ? choir_distributed_dataset_rewind(own->examples) : status;
+	choir_distributed_dataset **examples = &t->share[worker].examples;
+	const bool there = *examples != NULL ||
+			(train_open_share(t, group, worker) == CHOIR_OK &&
+					train_show_split(t, worker) == CHOIR_OK);
+	return there ? *examples : NULL;
 }
 
-static choir_status train_epoch(training *t)
+// Of the training, which may resume in the middle of an epoch, and of an epoch.
+static choir_status begin(const choir_fit_event *e, void *user)
 {
-	const int64_t done = t->resumed ? t->share[0].done : 0; // the last batch may be smaller
+	training *t = user;
+	const int64_t done = e->batch * given.batch; // the last batch may be smaller
+	t->epochs = e->epoch + (e->batch > 0);
+	t->share[0].done = done;
 	t->earlier = done < t->train_examples ? done : t->train_examples;
 	t->since = now();
-	CHOIR_TRY(t->job != NULL ? train_job_epoch(t)
-							 : choir_strategy_run_workers(t->strategy, work, t));
-	t->resumed = false; // the workers only read it
+	return CHOIR_OK;
+}
+
+static choir_status end_step(const choir_fit_event *e, void *user)
+{
+	training *t = user;
+	share *own = &t->share[0];
+	own->steps = e->step;
+	own->done = e->batch * given.batch;
+	CHOIR_TRY(train_trace_step(t, e->results));
+	train_show_progress(t, own->done);
+	if (train_must_stop())
+		choir_model_stop(e->model);
+	return CHOIR_OK;
+}
+
+static void note_times(training *t)
+{
 	t->trained += t->train_examples - t->earlier;
 	t->epoch_seconds = now() - t->since;
 	t->seconds += t->epoch_seconds;
-	if (t->job != NULL)
-		return CHOIR_OK;
-	t->last_loss = choir_metric_result(t->loss);
-	t->last_accuracy = choir_metric_result(t->train_accuracy);
-	CHOIR_TRY(choir_metric_reset(t->train_accuracy));
-	return choir_metric_reset(t->loss);
 }
 
-static choir_status test(training *t)
+static choir_status begin_test(const choir_fit_event *e, void *user)
 {
-	choir_status status;
-	t->last_score = t->last_test_loss = NAN;
-	if (t->test == NULL)
-		return CHOIR_OK;
-	if (t->confusion != NULL)
-		CHOIR_TRY(choir_metric_reset(t->confusion));
-	while ((status = choir_distributed_dataset_next(t->test, &t->batch)) == CHOIR_OK)
-		CHOIR_TRY(choir_strategy_run(t->strategy, test_step, t, t->batch, NULL));
-	if (status != CHOIR_END)
-		return status;
-	t->last_score = choir_metric_result(t->score);
+	training *t = user;
+	(void) e;
+	note_times(t);
+	return t->confusion == NULL ? CHOIR_OK : choir_metric_reset(t->confusion);
+}
+
+static void note_scores(training *t)
+{
+	t->last_score = choir_model_log(t->fit, "val_score");
 	if (t->data.text)
 		t->last_score /= log(2); // from nats to bits
-	t->last_test_loss = choir_metric_result(t->test_loss);
-	t->last_absolute_error = choir_metric_result(t->absolute_error);
-	t->last_r2 = choir_metric_result(t->r2);
-	CHOIR_TRY(choir_metric_reset(t->absolute_error));
-	CHOIR_TRY(choir_metric_reset(t->r2));
-	CHOIR_TRY(choir_metric_reset(t->test_loss));
-	CHOIR_TRY(choir_metric_reset(t->score));
-	return choir_distributed_dataset_rewind(t->test);
+	t->last_test_loss = choir_model_log(t->fit, "val_test_loss");
+	t->last_absolute_error = choir_model_log(t->fit, "val_absolute_error");
+	t->last_r2 = choir_model_log(t->fit, "val_r2");
 }
 
-static choir_status compare(training *t)
+static choir_status end_epoch(const choir_fit_event *e, void *user)
 {
-	const bool better = t->best_epoch == 0 ||
-			(t->data.text || train_is_regression(t) ? t->last_score < t->best_score
-													: t->last_score > t->best_score);
-	if (given.patience == 0)
-		return CHOIR_OK;
-	t->worse = better ? 0 : t->worse + 1;
-	if (!better)
-		return CHOIR_OK;
-	t->best_epoch = t->epochs;
-	t->best_score = t->last_score;
-	t->best_test_loss = t->last_test_loss;
-	return best_keep(&t->best, t->model.net);
-}
-
-static bool has_patience(const training *t)
-{
-	return given.patience == 0 || t->worse < given.patience;
-}
-
-static choir_status train_epochs(training *t)
-{
-	while (has_patience(t) && t->epochs < given.epochs) {
-		t->epochs++;
-		CHOIR_TRY(train_epoch(t));
-		CHOIR_TRY(test(t));
-		train_report_epoch(t);
-		train_trace_epoch(t);
-		train_run_epoch(t);
-		CHOIR_TRY(compare(t));
-		CHOIR_TRY(train_checkpoint_epoch(t));
+	training *t = user;
+	if (t->test == NULL)
+		note_times(t);
+	if (t->job == NULL) {
+		t->last_loss = choir_model_log(t->fit, "loss");
+		t->last_accuracy = choir_model_log(t->fit, "train_accuracy");
 	}
-	if (t->best.copy != NULL) {
-		t->last_score = t->best_score;
-		t->last_test_loss = t->best_test_loss;
+	note_scores(t);
+	if (choir_model_best_epoch(t->fit) == e->epoch) {
+		t->best_score = t->last_score;
+		t->best_test_loss = t->last_test_loss;
 	}
-	CHOIR_TRY(best_restore(&t->best, t->model.net));
-	return t->best.copy != NULL && t->confusion != NULL ? test(t) : CHOIR_OK;
+	train_report_epoch(t);
+	train_trace_epoch(t);
+	train_run_epoch(t);
+	if (train_must_stop())
+		choir_model_stop(e->model);
+	return CHOIR_OK;
+}
+
+static choir_status make_fit(training *t)
+{
+	choir_metric *metrics[] = { t->loss, t->score, t->train_accuracy, t->test_loss,
+		t->absolute_error, t->r2 };
+	CHOIR_SCOPE (t->strategy)
+		t->fit = choir_model_new(CHOIR_OPTIONS(choir_model_options, .optimizer = t->optimizer,
+				.metrics = metrics, .n_metrics = sizeof metrics / sizeof metrics[0],
+				.train_step = train_step, .test_step = test_step, .user = t,
+				.saved = CHOIR_OFF)); // checkpoints of all versions have the same tensors
+	return t->fit == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static choir_status fit(training *t)
+{
+	const choir_early_stopping early = { .size = sizeof early,
+		.log = "val_score",
+		.monitor = t->data.text || train_is_regression(t) ? CHOIR_MONITOR_MIN : CHOIR_MONITOR_MAX,
+		.patience = given.patience,
+		.restore_best_weights = CHOIR_ON };
+	const choir_callback calls = { .size = sizeof calls,
+		.train_begin = begin,
+		.epoch_begin = begin,
+		.batch_end = end_step,
+		.validation_begin = begin_test,
+		.epoch_end = end_epoch,
+		.user = t };
+	return choir_fit(t->fit, NULL,
+			CHOIR_OPTIONS(choir_fit_options, .epochs = given.epochs, .validation = t->test,
+					.callbacks = &calls, .n_callbacks = 1,
+					.early_stopping = given.patience > 0 ? &early : NULL,
+					.checkpoints = t->checkpoints, .checkpoint_every = given.checkpoint_every,
+					.resume = CHOIR_OFF, .log_every = CHOIR_NONE,
+					.stop_in_epochs = t->checkpoints == NULL ? CHOIR_OFF : CHOIR_ON,
+					.save_at_stop = CHOIR_ON, .user = t, .save = train_save,
+					.unsaved = strcmp(given.unsaved, "ignore") == 0 ? train_unsaved : NULL,
+					.worker_data = open_examples,
+					.train_steps = t->job == NULL ? NULL : train_job_steps));
+}
+
+static choir_status note_best(training *t)
+{
+	if (choir_model_best_epoch(t->fit) == 0)
+		return CHOIR_OK;
+	t->last_score = t->best_score;
+	t->last_test_loss = t->best_test_loss;
+	if (t->confusion == NULL)
+		return CHOIR_OK;
+	CHOIR_TRY(choir_metric_reset(t->confusion));
+	CHOIR_TRY(choir_evaluate(t->fit, t->test));
+	note_scores(t);
+	return CHOIR_OK;
 }
 
 static choir_status train_and_save(training *t)
 {
+	CHOIR_TRY(make_fit(t));
 	CHOIR_TRY(train_open_checkpoints(t));
-	CHOIR_TRY(train_epochs(t));
-	CHOIR_TRY(train_close_checkpoints(t));
+	CHOIR_TRY(fit(t));
+	t->stopped = choir_model_stopped(t->fit);
+	if (t->stopped)
+		return choir_fail(CHOIR_CANCELLED, "stopped by a signal after step %lld; checkpoint %s",
+				(long long) t->share[0].steps, choir_checkpoint_manager_latest(t->checkpoints));
+	CHOIR_TRY(note_best(t));
 	return given.save == NULL // all workers call it
 			? CHOIR_OK
 			: choir_strategy_save(t->strategy, given.save, t->metadata);

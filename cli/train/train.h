@@ -1,7 +1,6 @@
 // A training: its options, state and parts.
 #pragma once
 
-#include "train/best_epoch.h"
 #include "trace_breakdown.h"
 #include "model/model_memory.h"
 #include "command_options.h"
@@ -33,7 +32,6 @@ typedef struct {
 	choir_distributed_dataset *examples;
 	choir_values *batch;
 	int64_t done, steps; // examples of this epoch; steps of all epochs
-	choir_values *result; // of a logged step
 	double loss; // of the last logged step
 } share;
 
@@ -58,6 +56,7 @@ typedef struct {
 	share *share; // of each worker
 	choir_distributed_dataset *test;
 	model model;
+	choir_model *fit;
 	const char *metadata; // saved with the weights
 	const char *weights; // file whose size the model must match; or NULL
 	choir_optimizer *optimizer;
@@ -65,7 +64,6 @@ typedef struct {
 	choir_metric *loss, *score; // score: accuracy, or the loss of a text
 	choir_metric *train_accuracy, *test_loss; // not of a text, whose loss says all
 	choir_metric *absolute_error, *r2; // of a regression, whose score is the squared error
-	choir_values *batch;
 	double since; // start of the current epoch
 	double seconds, shown; // training time; time of the last progress line
 	int64_t epochs; // started epochs
@@ -76,16 +74,12 @@ typedef struct {
 	double last_accuracy, last_test_loss; // of the training; NAN: unknown
 	double epoch_seconds; // of the last epoch, without its test
 	memory_plan memory;
-	best_weights best; // with --patience
-	double best_score, best_test_loss;
-	int64_t best_epoch; // 0: none
-	int64_t worse; // epochs since the best one
+	double best_score, best_test_loss; // of the best epoch, with --patience
 	breakdown breakdown;
 	FILE *run; // with --run, of the chief: events for choir report
 	choir_metric *confusion; // with --run, of a classification; NULL: none
 	choir_checkpoint_manager *checkpoints; // or NULL
 	option_changes changes;
-	bool resumed; // in the middle of an epoch, and not continued yet
 	bool stopped; // by a signal
 	// Called before the backward pass; or NULL.
 	void (*inspect_losses)(choir_replica *r, choir_tensor *losses, void *user);
@@ -114,7 +108,7 @@ void train_close_job(training *t);
 bool train_serves(const training *t); // as a worker or server, until the job ends (train_serve)
 choir_status train_serve(training *t);
 choir_status train_coordinate(training *t); // makes the parts, and waits for workers and servers
-choir_status train_job_epoch(training *t);
+choir_callback_fn train_job_steps; // user is the training, also below
 void train_report_staleness(const training *t);
 
 choir_status train_make(training *t);
@@ -146,11 +140,8 @@ void train_report_warning(choir_log_level level, const char *line, void *user);
 // Spans and scalars. train_trace_stop returns status if that is a failure.
 choir_status train_trace_start(training *t);
 choir_status train_trace_stop(training *t, choir_status status);
-// Whether a step's loss is to be logged, and what reads it after the step. group: the worker's
-// strategy.
-bool train_logs_step(const training *t, int64_t step);
-choir_status train_read_loss(choir_strategy *group, share *own);
-void train_trace_step(training *t, const share *own);
+// results: of the step; NULL: the first share has the loss.
+choir_status train_trace_step(training *t, choir_values *results);
 void train_trace_epoch(const training *t);
 // The directory of --run; without it these do nothing. train_run_prepare sets the places of the
 // trace and the scalars, before the workers compare their options.
@@ -166,13 +157,10 @@ choir_status train_run_close(training *t);
 void train_print_epoch(const training *t);
 void train_print_end(const training *t);
 void train_print_start(const training *t);
-// Checkpoints; without --checkpoint these do nothing. Opening resumes from the newest one. After a
-// step and after an epoch: CHOIR_CANCELLED if a signal asked to stop. Closing waits for a save.
+// Checkpoints; without --checkpoint these do nothing. Opening resumes from the newest one.
 choir_status train_open_checkpoints(training *t);
-choir_status train_checkpoint_step(training *t);
+choir_callback_fn train_save, train_unsaved;
 bool train_must_stop(void); // a signal has asked
-choir_status train_checkpoint_epoch(training *t);
-choir_status train_close_checkpoints(training *t);
 // Options as metadata of checkpoints. train_find_changes compares them with the newest checkpoint,
 // of step steps. *now: some differ; else changes has the last recorded change.
 enum { RECORDED_SIZE = 1 << 15 };

@@ -1,7 +1,6 @@
 // Checkpoints every N steps, after each epoch, and after the current step when a signal asks to
 // stop. A training that starts again resumes from the newest checkpoint and ends with the same
-// weights. Any worker may get the signal, so all workers exchange a message after each step; the
-// chief reads and writes.
+// weights. The chief reads and writes.
 #include "train/train.h"
 
 #include "terminal_text.h"
@@ -160,21 +159,21 @@ static choir_status find_best(const char *directory, const char *newest, standin
 	return CHOIR_OK;
 }
 
-// Then restores the newest checkpoint again.
-static choir_status recall_best(training *t, const standing *at)
+static choir_status recall_progress(training *t, const standing *at)
 {
 	const char *newest = choir_checkpoint_manager_latest(t->checkpoints);
-	if (t->given->patience == 0 || at->best_epoch == 0)
-		return CHOIR_OK;
-	t->best_epoch = at->best_epoch;
+	const bool best = t->given->patience > 0 && at->best_epoch > 0;
+	const bool elsewhere = best && strcmp(at->best_path, newest) != 0;
 	t->best_score = at->best_score;
 	t->best_test_loss = at->best_test_loss;
-	t->worse = at->worse;
-	if (strcmp(at->best_path, newest) == 0)
-		return best_keep(&t->best, t->model.net);
-	CHOIR_TRY(choir_strategy_restore_checkpoint(t->strategy, at->best_path));
-	CHOIR_TRY(best_keep(&t->best, t->model.net));
-	return choir_strategy_restore_checkpoint(t->strategy, newest);
+	if (elsewhere)
+		CHOIR_TRY(choir_strategy_restore_checkpoint(t->strategy, at->best_path));
+	CHOIR_TRY(choir_model_set_progress(t->fit,
+			CHOIR_OPTIONS(choir_fit_progress, .epochs = at->epochs, .step = at->steps,
+					.batch = at->done / t->given->batch, .best_epoch = best ? at->best_epoch : 0,
+					.best = t->data.text ? at->best_score * log(2) : at->best_score,
+					.waited = best ? at->worse : 0)));
+	return elsewhere ? choir_strategy_restore_checkpoint(t->strategy, newest) : CHOIR_OK;
 }
 
 static choir_status read_newest(const training *t, standing *at)
@@ -197,11 +196,9 @@ static choir_status go_on(training *t)
 	if (train_is_chief(t))
 		status = read_newest(t, &at);
 	CHOIR_TRY(status == CHOIR_OK ? broadcast_standing(t, &at) : status);
-	CHOIR_TRY(recall_best(t, &at));
+	CHOIR_TRY(recall_progress(t, &at));
 	t->epochs = at.epochs;
 	t->share[0].steps = at.steps;
-	t->share[0].done = at.done;
-	t->resumed = at.done > 0;
 	t->last_loss = at.loss;
 	t->last_score = at.score;
 	t->last_accuracy = at.accuracy;
@@ -244,26 +241,29 @@ choir_status train_open_checkpoints(training *t)
 	return go_on(t);
 }
 
-static size_t write_best(const training *t, int64_t epochs, int64_t done, char *text, size_t size)
+static size_t write_best(const training *t, int64_t done, char *text, size_t size)
 {
-	const bool is_best = done == 0 && epochs == t->best_epoch;
+	const choir_fit_progress p = choir_model_progress(t->fit);
+	const bool is_best = done == 0 && p.epochs == p.best_epoch;
 	return (size_t) snprintf(text, size,
 			"%s=%" PRId64 "\ntrain/best_epoch=%" PRId64
 			"\ntrain/best_score=%.17g\ntrain/best_test_loss=%.17g\ntrain/worse=%" PRId64 "\n",
-			best_of_all, is_best ? epochs : 0, t->best_epoch, t->best_score, t->best_test_loss,
-			t->worse);
+			best_of_all, is_best ? p.epochs : 0, p.best_epoch, t->best_score, t->best_test_loss,
+			p.waited);
 }
 
-// epochs: finished epochs. done: examples of the next one.
-static choir_status save(training *t, int64_t epochs, int64_t done)
+choir_status train_save(const choir_fit_event *e, void *user)
 {
+	const training *t = user;
+	const int64_t epochs = choir_model_epochs(e->model); // finished ones
+	const int64_t done = epochs < t->epochs ? t->share[0].done : 0; // examples of the next one
 	static char text[METADATA_SIZE + 512 + RECORDED_SIZE];
 	size_t length = (size_t) snprintf(text, METADATA_SIZE, "%s", t->metadata);
 	text[length++] = '\n';
 	CHOIR_TRY(train_write_options(t, text + length, RECORDED_SIZE));
 	length += strlen(text + length);
 	if (t->given->patience > 0)
-		length += write_best(t, epochs, done, text + length, sizeof text - length);
+		length += write_best(t, done, text + length, sizeof text - length);
 	snprintf(text + length, sizeof text - length,
 			"train/epochs=%" PRId64 "\ntrain/steps=%" PRId64 "\ntrain/examples=%" PRId64
 			"\ntrain/loss=%.17g\ntrain/score=%.17g\ntrain/accuracy=%.17g\ntrain/test_loss=%.17g\n"
@@ -274,11 +274,10 @@ static choir_status save(training *t, int64_t epochs, int64_t done)
 }
 
 // With --unsaved ignore, a failure of disk or memory is only a warning.
-static choir_status judge(const training *t, choir_status status)
+choir_status train_unsaved(const choir_fit_event *e, void *user)
 {
-	const bool system = status == CHOIR_IO || status == CHOIR_NO_MEMORY;
-	if (!system || strcmp(t->given->unsaved, "ignore") != 0)
-		return status;
+	const training *t = user;
+	(void) e;
 	progress_clear();
 	if (t->given->json) {
 		json_begin();
@@ -290,82 +289,4 @@ static choir_status judge(const training *t, choir_status status)
 	if (train_is_chief(t))
 		train_report_warning(CHOIR_LOG_WARNING, choir_error(), NULL);
 	return CHOIR_OK;
-}
-
-// A worker's message after a step; status and text: of a failed save of the chief.
-typedef struct {
-	int32_t stop, status;
-	char text[504];
-} message;
-
-static choir_status gather_messages(const training *t, const message *own, bool *stops)
-{
-	const int workers = choir_cluster_workers(t->cluster);
-	message *all = calloc((size_t) workers, sizeof *all);
-	if (all == NULL)
-		return choir_fail(CHOIR_NO_MEMORY,
-				"--checkpoint: no memory for the messages of %d workers", workers);
-	const choir_status heard = choir_cluster_all_gather(t->cluster, own, sizeof *own, all);
-	choir_status status = heard;
-	for (int w = 0; heard == CHOIR_OK && w < workers; w++) {
-		*stops = *stops || all[w].stop != 0;
-		if (status == CHOIR_OK && all[w].status != CHOIR_OK)
-			status = choir_fail((choir_status) all[w].status, "%.500s", all[w].text);
-	}
-	free(all);
-	return status;
-}
-
-// Returns the result of the save in progress.
-static choir_status check_workers(const training *t, bool *stops)
-{
-	message own = { .stop = asked_to_stop != 0 };
-	*stops = own.stop != 0;
-	const choir_status status = choir_checkpoint_manager_check(t->checkpoints);
-	if (!train_is_one_of_many(t))
-		return status;
-	own.status = (int32_t) status;
-	if (status != CHOIR_OK)
-		snprintf(own.text, sizeof own.text, "%s", choir_error());
-	return gather_messages(t, &own, stops);
-}
-
-// This save must succeed: the user expects to continue from here.
-static choir_status stop_here(training *t, int64_t epochs, int64_t done)
-{
-	CHOIR_TRY(judge(t, choir_checkpoint_manager_wait(t->checkpoints))); // of an earlier one
-	CHOIR_TRY(save(t, epochs, done));
-	CHOIR_TRY(choir_checkpoint_manager_wait(t->checkpoints));
-	t->stopped = true;
-	return choir_fail(CHOIR_CANCELLED, "stopped by a signal after step %lld; checkpoint %s",
-			(long long) t->share[0].steps, choir_checkpoint_manager_latest(t->checkpoints));
-}
-
-choir_status train_checkpoint_step(training *t)
-{
-	if (t->checkpoints == NULL)
-		return CHOIR_OK;
-	bool stops;
-	const share *own = &t->share[0];
-	const int64_t every = t->given->checkpoint_every;
-	CHOIR_TRY(judge(t, check_workers(t, &stops)));
-	if (stops)
-		return stop_here(t, t->epochs - 1, own->done);
-	return every > 0 && own->steps % every == 0 ? judge(t, save(t, t->epochs - 1, own->done))
-												: CHOIR_OK;
-}
-
-choir_status train_checkpoint_epoch(training *t)
-{
-	if (t->checkpoints == NULL)
-		return CHOIR_OK;
-	bool stops;
-	CHOIR_TRY(judge(t, check_workers(t, &stops)));
-	return stops ? stop_here(t, t->epochs, 0) : judge(t, save(t, t->epochs, 0));
-}
-
-choir_status train_close_checkpoints(training *t)
-{
-	return t->checkpoints == NULL ? CHOIR_OK
-								  : judge(t, choir_checkpoint_manager_wait(t->checkpoints));
 }

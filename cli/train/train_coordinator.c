@@ -291,9 +291,8 @@ static choir_status take(training *t)
 	j->taken++;
 	own->steps++;
 	own->done += t->given->batch;
-	train_trace_step(t, own);
 	train_show_progress(t, own->done);
-	return CHOIR_OK;
+	return train_trace_step(t, NULL);
 }
 
 static choir_status take_all(training *t)
@@ -304,30 +303,30 @@ static choir_status take_all(training *t)
 }
 
 // A checkpoint is saved when no step runs, so it has all steps up to its own.
-choir_status train_job_epoch(training *t)
+choir_status train_job_steps(const choir_fit_event *e, void *user)
 {
+	training *t = user;
 	job *j = t->job;
-	share *own = &t->share[0];
+	const share *own = &t->share[0];
 	const int64_t size = t->given->batch, every = t->given->checkpoint_every;
 	const int64_t batches = (t->train_examples + size - 1) / size;
-	own->done = t->resumed ? own->done : 0;
-	j->loss = j->accuracy = 0;
-	j->examples = 0;
 	for (int64_t batch = own->done / size; batch < batches; batch++) {
 		CHOIR_TRY(schedule(t, batch));
 		const int64_t under_way = j->scheduled - j->taken;
-		const bool saves = every > 0 && (own->steps + under_way) % every == 0;
-		if (saves || train_must_stop() || batch + 1 == batches) {
-			CHOIR_TRY(take_all(t));
-			CHOIR_TRY(train_checkpoint_step(t));
-		} else if (under_way == IN_FLIGHT) {
+		if (train_must_stop())
+			choir_model_stop(e->model);
+		if (train_must_stop() || (every > 0 && (own->steps + under_way) % every == 0))
+			return take_all(t);
+		if (under_way == IN_FLIGHT)
 			CHOIR_TRY(take(t));
-		}
 	}
+	CHOIR_TRY(take_all(t));
 	const double examples = j->examples > 0 ? (double) j->examples : 1;
 	t->last_loss = j->loss / examples;
 	t->last_accuracy = j->accuracy / examples;
-	return CHOIR_OK;
+	j->loss = j->accuracy = 0;
+	j->examples = 0;
+	return CHOIR_END;
 }
 
 void train_report_staleness(const training *t)

@@ -383,14 +383,11 @@ choir_status train_make_parts(training *t)
 
 void train_free(training *t)
 {
-	for (int i = 0; t->share != NULL && i < choir_strategy_workers(t->strategy); i++) {
-		choir_values_free(t->share[i].batch);
-		choir_values_free(t->share[i].result);
-	}
+	if (t->share != NULL)
+		choir_values_free(t->share[0].batch);
 	if (t->run != NULL) // the training has failed
 		fclose(t->run);
 	free(t->share);
-	choir_values_free(t->batch);
 	choir_checkpoint_manager_free(t->checkpoints);
 	train_close_job(t);
 	choir_strategy_free(t->strategy);
@@ -398,6 +395,5 @@ void train_free(training *t)
 	source_close(&t->data);
 	free(t->table);
 	free(t->class_weights);
-	best_free(&t->best);
 	breakdown_free(&t->breakdown);
 }

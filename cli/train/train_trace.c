@@ -57,31 +57,30 @@ choir_status train_trace_stop(training *t, choir_status status)
 	return stopped;
 }
 
-bool train_logs_step(const training *t, int64_t step)
+static choir_status read_loss(const training *t, choir_values *results, double *loss)
 {
-	return t->given->log != NULL && step % EVERY == 0;
-}
-
-choir_status train_read_loss(choir_strategy *group, share *own)
-{
-	const choir_tensor *loss = choir_strategy_reduce(
-			group, CHOIR_SUM, choir_values_find(own->result, "loss"), CHOIR_NO_AXIS);
-	if (loss == NULL)
+	const choir_tensor *sum = choir_strategy_reduce(
+			t->strategy, CHOIR_SUM, choir_values_find(results, "loss"), CHOIR_NO_AXIS);
+	if (sum == NULL)
 		return choir_error_status();
-	own->loss = choir_tensor_number(loss);
+	*loss = choir_tensor_number(sum);
 	return CHOIR_OK;
 }
 
-void train_trace_step(training *t, const share *own)
+choir_status train_trace_step(training *t, choir_values *results)
 {
+	share *own = &t->share[0];
 	const int64_t steps = own->steps;
-	if (!train_logs_step(t, steps))
-		return;
+	if (t->given->log == NULL || steps % EVERY != 0)
+		return CHOIR_OK;
+	if (results != NULL)
+		CHOIR_TRY(read_loss(t, results, &own->loss));
 	choir_trace_scalar("train/loss", steps, own->loss);
 	choir_trace_scalar("train/rate", steps, choir_optimizer_learning_rate(t->optimizer));
 	choir_trace_scalar("train/examples_per_s", steps,
 			train_rate(t, own->done * choir_strategy_workers(t->strategy)));
 	train_run_step(t, own);
+	return CHOIR_OK;
 }
 
 void train_trace_epoch(const training *t)

@@ -30,7 +30,7 @@ typedef struct {
 	const char *name; // for the loss metric ("NAME/loss") and checkpoints; NULL: "model"
 	choir_layer *layer; // is applied to the column .input
 	choir_forward_fn *forward; // in place of .layer
-	void *user; // of forward
+	void *user; // of the functions
 	// Columns of the dataset. NULL: columns 0 and 1, and no weights.
 	const char *input, *labels, *sample_weights;
 	choir_loss_fn *loss; // NULL: only choir_predict works
@@ -45,6 +45,12 @@ typedef struct {
 	// The layer whose regularization loss (layer.h) is added to the loss, also in evaluation.
 	// NULL: .layer.
 	choir_layer *regularized;
+	// The program's own steps of a replica in place of those with .loss, as for several losses.
+	// They update the metrics, which then may be a MEAN and alone name the logs. train_step
+	// minimizes with the optimizer. Without .layer and .forward, choir_predict does not work.
+	choir_replica_fn *train_step, *test_step;
+	// Off: checkpoints do not keep the progress (choir_model_set_progress). Default: on.
+	choir_toggle saved;
 } choir_model_options;
 
 // Makes a model in the current strategy. As in Keras, the loss of a step is the sum of the
@@ -70,9 +76,29 @@ double choir_model_history(const choir_model *m, const char *name, int64_t epoch
 int64_t choir_model_best_epoch(const choir_model *m);
 
 // Stops choir_fit after the current step or, in epoch_end, after this epoch. An incomplete epoch
-// adds nothing to the history. A call on one worker stops all: after a step if there are callbacks
-// of batches, else at the epoch's end. Threads: any.
+// adds nothing to the history. A call on one worker stops all (.stop_in_epochs). Threads: any, and
+// signal handlers.
 void choir_model_stop(choir_model *m);
+// Whether a stop, on any worker, ended the last choir_fit.
+bool choir_model_stopped(const choir_model *m);
+
+// The progress of a training between two steps.
+typedef struct {
+	size_t size;
+	int64_t epochs; // completed
+	int64_t batch, step; // completed in the next epoch, and in all epochs
+	// Of early stopping: the best epoch (0: none), its log, and the epochs since then.
+	int64_t best_epoch;
+	double best;
+	int64_t waited;
+} choir_fit_progress;
+
+// The progress so far; of NULL: zeros.
+choir_fit_progress choir_model_progress(const choir_model *m);
+// Makes the next choir_fit continue from p, as a program does that saves the progress in a form of
+// its own. If there is a best epoch, the current weights are taken as its weights.
+CHOIR_MUST_CHECK choir_status choir_model_set_progress(
+		choir_model *m, const choir_fit_progress *p);
 
 // The position in a training.
 typedef struct {
@@ -82,6 +108,7 @@ typedef struct {
 	int64_t batch; // in the epoch, from 1; 0: before the first
 	int64_t batches; // in an epoch; CHOIR_UNKNOWN_CARDINALITY: unknown
 	int64_t step; // batches since the training began
+	choir_values *results; // in batch_end: of .train_step (choir_replica_return), or NULL
 } choir_fit_event;
 
 // If a callback fails, choir_fit fails with its status; with several workers, the job ends.
@@ -94,7 +121,12 @@ typedef struct {
 	choir_callback_fn *epoch_begin, *epoch_end; // epoch_end: after the validation
 	choir_callback_fn *batch_begin, *batch_end;
 	void *user;
+	choir_callback_fn *validation_begin;
 } choir_callback;
+
+// Makes the training data of a worker, in its group (choir_strategy_run_workers). NULL: failed.
+typedef choir_distributed_dataset *choir_worker_data_fn(
+		choir_strategy *group, int worker, void *user);
 
 // AUTO: MAX for names with "accuracy", "precision", "recall", "auc", "f1" or "r2", else MIN.
 typedef enum { CHOIR_MONITOR_AUTO = 0, CHOIR_MONITOR_MIN, CHOIR_MONITOR_MAX } choir_monitor;
@@ -146,13 +178,32 @@ typedef struct {
 	choir_toggle resume; // default: on
 	const char *metadata; // further lines "key=value" for saves, or NULL
 	// If a trace with .log is on (trace.h): steps between records of "train/loss" and
-	// "train/learning_rate" for TensorBoard; 0: 10. An epoch's logs are "epoch/NAME".
+	// "train/learning_rate" for TensorBoard; 0: 10. An epoch's logs are "epoch/NAME". CHOIR_NONE:
+	// no records.
 	int64_t log_every;
 	const choir_reduce_on_plateau *reduce_on_plateau; // NULL: no reductions
 	// On: validations and the best weights of early stopping use the optimizer's averages
 	// (ema_momentum). Unless it restores the best weights, choir_fit ends with the averages in
 	// place (choir_optimizer_swap_averages), and the next choir_fit swaps them back. Default: off.
 	choir_toggle use_averages;
+	// On: a stop on one worker stops all after a step, for which workers exchange a message after
+	// each step. Off: after an epoch. Default: on if there are callbacks of batches.
+	choir_toggle stop_in_epochs;
+	choir_toggle save_at_stop; // on: choir_fit also saves after a stop in an epoch. Default: off
+	void *user; // of the functions below
+	// In place of choir_checkpoint_manager_save, as for other metadata.
+	choir_callback_fn *save;
+	// Is called if a save failed with CHOIR_IO or CHOIR_NO_MEMORY (choir_error), except after a
+	// stop. Unless it fails, choir_fit goes on. NULL: choir_fit fails.
+	choir_callback_fn *unsaved;
+	// For the workers of a parameter server, in place of data. Each worker trains an epoch with
+	// its own data. Callbacks and logs of steps are those of worker 0. Several workers cannot
+	// save. The model needs .input and .labels.
+	choir_worker_data_fn *worker_data;
+	// Trains steps in place of choir_fit, which then counts no batches, as for closures
+	// (coordinator.h). CHOIR_END: the last steps of an epoch; CHOIR_OK: choir_fit saves, and calls
+	// it again. data may be NULL.
+	choir_callback_fn *train_steps;
 } choir_fit_options;
 
 // Trains m on data. After choir_checkpoint_manager_restore_latest, or with .checkpoints, it

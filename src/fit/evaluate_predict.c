@@ -29,7 +29,7 @@ static choir_status test_batch(choir_model *m, choir_values *batch, void *user)
 choir_status choir_evaluate(choir_model *m, choir_distributed_dataset *data)
 {
 	CHOIR_TRY(chi_model_check(m, data, "evaluate"));
-	if (m->o.loss == NULL)
+	if (m->o.loss == NULL && m->o.test_step == NULL)
 		return choir_fail(
 				CHOIR_INVALID, "evaluate: model \"%s\" has no loss; it is needed", m->o.name);
 	if (m->counting)
@@ -83,6 +83,10 @@ choir_status choir_predict_batches(
 	CHOIR_TRY(chi_model_check(m, data, "predict"));
 	if (fn == NULL)
 		return chi_error_null("predict: the function of the results");
+	if (m->o.layer == NULL && m->o.forward == NULL)
+		return choir_fail(CHOIR_INVALID,
+				"predict: model \"%s\" has no layer and no forward function; one is needed",
+				m->o.name);
 	prediction p = { .fn = fn, .user = user };
 	const choir_status status = pass(m, data, predict_batch, &p);
 	choir_values_free(p.results);

@@ -16,14 +16,21 @@
 
 enum { LOG_EVERY = 10 };
 
+// What one worker trains; all but those of a parameter server have one in this process.
+typedef struct {
+	choir_distributed_dataset *data;
+	choir_values *values, *results;
+	int64_t batch, step; // completed in this epoch, and in all
+} share;
+
 typedef struct {
 	choir_model *m;
-	choir_distributed_dataset *data;
 	choir_fit_options o;
 	chi_fit_monitors monitors;
 	bool stops_in_epochs;
+	bool stop; // all workers know of it
 	int64_t batches; // of an epoch, or CHOIR_UNKNOWN_CARDINALITY
-	choir_values *batch;
+	share *share; // of each worker; the model has the counts of the first
 } fit;
 
 static choir_status check_numbers(const choir_fit_options *o)
@@ -33,7 +40,7 @@ static choir_status check_numbers(const choir_fit_options *o)
 		int64_t value;
 	} numbers[] = { { "epochs", o->epochs }, { "steps_per_epoch", o->steps_per_epoch },
 		{ "validation_every", o->validation_every }, { "checkpoint_every", o->checkpoint_every },
-		{ "log_every", o->log_every } };
+		{ "log_every", o->log_every == CHOIR_NONE ? 0 : o->log_every } };
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
 		if (numbers[i].value < 0)
 			return choir_fail(CHOIR_INVALID, "fit: .%s is %" PRId64 "; 0 or more is needed",
@@ -57,32 +64,66 @@ static choir_status check_callbacks(fit *f)
 		CHOIR_TRY(callback(f, i, &c));
 		f->stops_in_epochs = f->stops_in_epochs || c.batch_begin != NULL || c.batch_end != NULL;
 	}
+	if (f->o.stop_in_epochs != CHOIR_DEFAULT)
+		f->stops_in_epochs = f->o.stop_in_epochs == CHOIR_ON;
 	return CHOIR_OK;
 }
 
-static choir_status check(fit *f)
+static choir_status check_data(fit *f, choir_distributed_dataset *data)
+{
+	CHOIR_TRY(chi_model_check(f->m, data, "fit"));
+	f->batches = choir_distributed_dataset_cardinality(data);
+	if (f->o.steps_per_epoch > 0)
+		f->batches = f->o.steps_per_epoch;
+	else if (f->batches == CHOIR_INFINITE_CARDINALITY)
+		return choir_fail(CHOIR_INVALID, "fit: the data have no end; .steps_per_epoch is needed");
+	return CHOIR_OK;
+}
+
+static choir_status open_shares(fit *f, choir_distributed_dataset *data)
+{
+	f->share = chi_alloc_array((size_t) f->m->strategy->workers, sizeof *f->share);
+	if (f->share == NULL)
+		return choir_error_status();
+	f->share[0].data = data;
+	f->batches = CHOIR_UNKNOWN_CARDINALITY;
+	if (f->o.worker_data != NULL && f->o.checkpoints != NULL && f->m->strategy->workers > 1)
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"fit: .checkpoints: %d workers are in different steps; one is needed",
+				f->m->strategy->workers);
+	return data == NULL && (f->o.worker_data != NULL || f->o.train_steps != NULL)
+			? CHOIR_OK
+			: check_data(f, data);
+}
+
+static choir_status check(fit *f, choir_distributed_dataset *data)
 {
 	const choir_model *m = f->m;
-	CHOIR_TRY(chi_model_check(f->m, f->data, "fit"));
-	if (m->o.loss == NULL || m->o.optimizer == NULL)
+	if (m == NULL)
+		return chi_error_null("fit: the model");
+	CHOIR_TRY(chi_strategy_check(m->strategy));
+	CHOIR_TRY(open_shares(f, data));
+	const bool trains = m->o.loss != NULL || m->o.train_step != NULL;
+	if (!trains || m->o.optimizer == NULL)
 		return choir_fail(CHOIR_INVALID, "fit: model \"%s\" has no %s; it is needed", m->o.name,
-				m->o.loss == NULL ? "loss" : "optimizer");
+				trains ? "optimizer" : "loss");
 	if (m->fitting)
 		return choir_fail(
 				CHOIR_STATE, "fit: a callback calls fit with its own model \"%s\"", m->o.name);
 	CHOIR_TRY(check_numbers(&f->o));
 	if (f->o.validation != NULL)
 		CHOIR_TRY(chi_model_check(f->m, f->o.validation, "fit: validation"));
+	if (data == NULL &&
+			((m->o.layer != NULL && m->o.input == NULL) ||
+					(m->o.loss != NULL && m->o.labels == NULL)))
+		return choir_fail(CHOIR_INVALID,
+				"fit: model \"%s\" names no columns; without data .input and .labels are needed",
+				m->o.name);
 	CHOIR_TRY(chi_fit_monitors_open(&f->monitors, m, &f->o));
-	f->batches = choir_distributed_dataset_cardinality(f->data);
-	if (f->o.steps_per_epoch > 0)
-		f->batches = f->o.steps_per_epoch;
-	else if (f->batches == CHOIR_INFINITE_CARDINALITY)
-		return choir_fail(CHOIR_INVALID, "fit: the data have no end; .steps_per_epoch is needed");
 	return check_callbacks(f);
 }
 
-static choir_status begin(fit *f, const choir_fit_options *o)
+static choir_status begin(fit *f, choir_distributed_dataset *data, const choir_fit_options *o)
 {
 	CHOIR_TRY(chi_options_take("fit: the options'", &f->o, sizeof f->o, o));
 	if (f->o.epochs == 0)
@@ -91,44 +132,65 @@ static choir_status begin(fit *f, const choir_fit_options *o)
 		f->o.validation_every = 1;
 	if (f->o.log_every == 0)
 		f->o.log_every = LOG_EVERY;
-	return check(f);
+	return check(f, data);
 }
 
-typedef enum { TRAIN_BEGIN, TRAIN_END, EPOCH_BEGIN, EPOCH_END, BATCH_BEGIN, BATCH_END } moment;
+typedef enum {
+	TRAIN_BEGIN,
+	TRAIN_END,
+	EPOCH_BEGIN,
+	EPOCH_END,
+	BATCH_BEGIN,
+	BATCH_END,
+	VALIDATION_BEGIN
+} moment;
 
 static choir_callback_fn *function_of(const choir_callback *c, moment when)
 {
 	choir_callback_fn *const all[] = { c->train_begin, c->train_end, c->epoch_begin, c->epoch_end,
-		c->batch_begin, c->batch_end };
+		c->batch_begin, c->batch_end, c->validation_begin };
 	return all[when];
+}
+
+static choir_fit_event event_at(const fit *f, moment when)
+{
+	const choir_model *m = f->m;
+	const bool inside = when != TRAIN_BEGIN && when != TRAIN_END && when != EPOCH_END;
+	return (choir_fit_event){ .model = f->m,
+		.epoch = m->epochs + inside,
+		.epochs = f->o.epochs,
+		.batch = m->batch,
+		.batches = f->batches,
+		.step = m->step,
+		.results = when == BATCH_END ? f->share[0].results : NULL };
+}
+
+static choir_status call_one(
+		const fit *f, moment when, choir_callback_fn *fn, void *user, const char *what)
+{
+	const choir_fit_event e = event_at(f, when);
+	const chi_suspended_error before = chi_error_suspend();
+	const choir_status status = fn(&e, user);
+	if (status == CHOIR_OK)
+		chi_error_resume(before);
+	else
+		chi_error_reason(status, "%s", what);
+	return status;
 }
 
 static choir_status call(const fit *f, moment when)
 {
 	static const char *const names[] = { "train_begin", "train_end", "epoch_begin", "epoch_end",
-		"batch_begin", "batch_end" };
-	const choir_model *m = f->m;
-	const bool inside = when != TRAIN_BEGIN && when != TRAIN_END && when != EPOCH_END;
-	const choir_fit_event e = { .model = f->m,
-		.epoch = m->epochs + inside,
-		.epochs = f->o.epochs,
-		.batch = m->batch,
-		.batches = f->batches,
-		.step = m->step };
+		"batch_begin", "batch_end", "validation_begin" };
 	for (size_t i = 0; i < f->o.n_callbacks; i++) {
 		choir_callback c;
 		CHOIR_TRY(callback(f, i, &c));
 		choir_callback_fn *fn = function_of(&c, when);
-		if (fn == NULL)
-			continue;
-		const chi_suspended_error before = chi_error_suspend();
-		const choir_status status = fn(&e, c.user);
-		if (status != CHOIR_OK) {
-			chi_error_reason(status, "the callback");
+		const choir_status status =
+				fn == NULL ? CHOIR_OK : call_one(f, when, fn, c.user, "the callback");
+		if (status != CHOIR_OK)
 			return chi_strategy_abort(
-					m->strategy, chi_error_prefix("%s of callback %zu", names[when], i));
-		}
-		chi_error_resume(before);
+					f->m->strategy, chi_error_prefix("%s of callback %zu", names[when], i));
 	}
 	return CHOIR_OK;
 }
@@ -149,14 +211,16 @@ static choir_status agree(const fit *f, bool *stop)
 	for (int w = 0; status == CHOIR_OK && w < p->workers; w++)
 		*stop = *stop || all[w] != 0;
 	chi_free(all);
+	if (*stop)
+		chi_atomic32_store(&f->m->stop, 1);
 	return status;
 }
 
-static choir_status save(const fit *f)
+static choir_status save(const fit *f, moment when)
 {
 	const choir_model *m = f->m;
-	if (f->o.checkpoints == NULL)
-		return CHOIR_OK;
+	if (f->o.save != NULL)
+		return call_one(f, when, f->o.save, f->o.user, "the function save");
 	chi_text text = { 0 };
 	if (f->o.metadata != NULL)
 		chi_text_add(&text, "%s\n", f->o.metadata);
@@ -170,6 +234,28 @@ static choir_status save(const fit *f)
 			: choir_checkpoint_manager_save(f->o.checkpoints, text.data);
 	chi_text_free(&text);
 	return status;
+}
+
+static choir_status judge(const fit *f, moment when, choir_status status)
+{
+	const bool system = status == CHOIR_IO || status == CHOIR_NO_MEMORY;
+	const choir_fit_event e = event_at(f, when);
+	if (f->o.unsaved != NULL && system)
+		status = f->o.unsaved(&e, f->o.user);
+	return chi_strategy_abort(f->m->strategy, status);
+}
+
+// After a stop the save has to succeed, because the user expects to continue from there.
+static choir_status save_now(const fit *f, moment when, bool due)
+{
+	choir_checkpoint_manager *c = f->o.checkpoints;
+	if (c == NULL)
+		return CHOIR_OK;
+	if (!f->stop || f->o.save_at_stop != CHOIR_ON)
+		return due ? judge(f, when, save(f, when)) : CHOIR_OK;
+	CHOIR_TRY(judge(f, when, choir_checkpoint_manager_wait(c))); // of an earlier one
+	CHOIR_TRY(save(f, when));
+	return choir_checkpoint_manager_wait(c);
 }
 
 static choir_status resume(const fit *f)
@@ -187,7 +273,8 @@ typedef struct {
 
 static bool is_logged(const fit *f)
 {
-	return choir_trace_is_on() && (f->m->step + 1) % f->o.log_every == 0;
+	return f->m->loss != NULL && f->o.log_every != CHOIR_NONE && choir_trace_is_on() &&
+			(f->m->step + 1) % f->o.log_every == 0;
 }
 
 static choir_status read_loss(const fit *f, bool logged, loss_so_far *now)
@@ -209,55 +296,101 @@ static choir_status log_step(const fit *f, bool logged, const loss_so_far *befor
 }
 
 // CHOIR_END: the epoch has ended. steps_per_epoch leaves the data where they are.
-static choir_status next_batch(fit *f)
+static choir_status next_batch(const fit *f, share *own)
 {
 	const bool counted = f->o.steps_per_epoch > 0;
-	if (counted && f->m->batch == f->o.steps_per_epoch)
+	if (counted && own->batch == f->o.steps_per_epoch)
 		return CHOIR_END;
-	choir_status status = choir_distributed_dataset_next(f->data, &f->batch);
+	choir_status status = choir_distributed_dataset_next(own->data, &own->values);
 	if (status != CHOIR_END)
 		return status;
-	CHOIR_TRY(choir_distributed_dataset_rewind(f->data));
+	CHOIR_TRY(choir_distributed_dataset_rewind(own->data));
 	if (counted)
-		status = choir_distributed_dataset_next(f->data, &f->batch);
+		status = choir_distributed_dataset_next(own->data, &own->values);
 	return counted && status == CHOIR_END
 			? choir_fail(CHOIR_INVALID, "the data have no batch; at least one is needed")
 			: status;
 }
 
-static choir_status train_batch(fit *f)
+static choir_status run_step(const fit *f, choir_strategy *group, share *own)
+{
+	choir_values **results = f->m->o.train_step == NULL ? NULL : &own->results;
+	CHOIR_TRY(choir_strategy_run(group, chi_model_train_step, f->m, own->values, results));
+	own->batch++;
+	own->step++;
+	return CHOIR_OK;
+}
+
+static choir_status end_step(fit *f, bool due)
+{
+	if (f->o.checkpoints != NULL)
+		CHOIR_TRY(judge(f, BATCH_END, choir_checkpoint_manager_check(f->o.checkpoints)));
+	if (f->stops_in_epochs || f->m->strategy->process_group == NULL)
+		CHOIR_TRY(agree(f, &f->stop));
+	return save_now(f, BATCH_END, due);
+}
+
+// Of the first worker, which calls the callbacks and saves.
+static choir_status lead_step(fit *f, choir_strategy *group, share *own)
 {
 	choir_model *m = f->m;
 	loss_so_far before = { 0 };
 	const bool logged = is_logged(f);
 	CHOIR_TRY(call(f, BATCH_BEGIN));
 	CHOIR_TRY(read_loss(f, logged, &before));
-	CHOIR_TRY(choir_strategy_run(m->strategy, chi_model_train_step, m, f->batch, NULL));
-	m->batch++;
-	m->step++;
+	CHOIR_TRY(run_step(f, group, own));
+	m->batch = own->batch;
+	m->step = own->step;
 	CHOIR_TRY(log_step(f, logged, &before));
 	CHOIR_TRY(call(f, BATCH_END));
-	if (f->o.checkpoints != NULL)
-		CHOIR_TRY(choir_checkpoint_manager_check(f->o.checkpoints));
-	return f->o.checkpoint_every > 0 && m->step % f->o.checkpoint_every == 0 ? save(f) : CHOIR_OK;
+	return end_step(f, f->o.checkpoint_every > 0 && m->step % f->o.checkpoint_every == 0);
 }
 
-static choir_status train_batches(fit *f, bool *stop)
+// A choir_worker_fn.
+static choir_status train_worker(choir_strategy *group, int worker, void *user)
 {
+	fit *f = user;
+	share *own = &f->share[worker];
 	choir_status status = CHOIR_OK;
-	const bool asks = f->stops_in_epochs || f->m->strategy->process_group == NULL;
-	int64_t at = f->m->batch + 1;
-	while (status == CHOIR_OK && !*stop && (status = next_batch(f)) == CHOIR_OK) {
-		at = f->m->batch + 1;
-		status = train_batch(f);
-		if (status == CHOIR_OK && asks)
-			status = agree(f, stop);
+	if (own->data == NULL && (own->data = f->o.worker_data(group, worker, f->o.user)) == NULL)
+		return chi_error_reason(choir_error_status(), "the function worker_data");
+	own->batch = worker == 0 ? f->m->batch : 0;
+	bool stop = false;
+	int64_t batch = own->batch + 1, step = own->step + 1;
+	while (status == CHOIR_OK && !stop && (status = next_batch(f, own)) == CHOIR_OK) {
+		batch = own->batch + 1;
+		step = own->step + 1;
+		status = worker == 0 ? lead_step(f, group, own) : run_step(f, group, own);
+		stop = worker == 0 ? f->stop : chi_atomic32_load(&f->m->stop) != 0;
 	}
 	if (status != CHOIR_OK && status != CHOIR_END)
-		return chi_error_prefix("epoch %" PRId64 ", batch %" PRId64, f->m->epochs + 1, at);
-	if (f->m->batch == 0 && !*stop)
+		return chi_error_prefix("epoch %" PRId64 ", batch %" PRId64 ", step %" PRId64,
+				f->m->epochs + 1, batch, step);
+	if (worker == 0 && own->batch == 0 && !stop)
 		return choir_fail(CHOIR_INVALID, "the data have no batch; at least one is needed");
 	return CHOIR_OK;
+}
+
+static choir_status train_steps(fit *f)
+{
+	choir_status status = CHOIR_OK;
+	while (status == CHOIR_OK && !f->stop) {
+		const choir_fit_event e = event_at(f, BATCH_BEGIN);
+		status = f->o.train_steps(&e, f->o.user);
+		if (status != CHOIR_OK && status != CHOIR_END)
+			return chi_strategy_abort(
+					f->m->strategy, chi_error_reason(status, "the function train_steps"));
+		CHOIR_TRY(end_step(f, status == CHOIR_OK));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status train_batches(fit *f)
+{
+	return f->o.train_steps != NULL ? train_steps(f)
+			: f->o.worker_data != NULL
+			? choir_strategy_run_workers(f->m->strategy, train_worker, f)
+			: train_worker(f->m->strategy, 0, f);
 }
 
 static choir_status validate(const fit *f)
@@ -265,9 +398,10 @@ static choir_status validate(const fit *f)
 	choir_model *m = f->m;
 	for (size_t i = chi_model_rate_log(m) + 1; i < m->logs; i++)
 		m->log[i] = (double) NAN;
-	return f->o.validation == NULL || (m->epochs + 1) % f->o.validation_every != 0
-			? CHOIR_OK
-			: choir_evaluate(m, f->o.validation);
+	if (f->o.validation == NULL || (m->epochs + 1) % f->o.validation_every != 0)
+		return CHOIR_OK;
+	CHOIR_TRY(call(f, VALIDATION_BEGIN));
+	return choir_evaluate(m, f->o.validation);
 }
 
 static choir_status measure(fit *f)
@@ -286,50 +420,52 @@ static choir_status measure(fit *f)
 	return averages ? choir_optimizer_swap_averages(m->o.optimizer) : CHOIR_OK;
 }
 
-static void log_epoch(const choir_model *m)
+static void log_epoch(const fit *f)
 {
+	const choir_model *m = f->m;
+	const bool logs = choir_trace_is_on() && f->o.log_every != CHOIR_NONE;
 	char name[128];
-	for (size_t i = 0; choir_trace_is_on() && i < m->logs; i++)
+	for (size_t i = 0; logs && i < m->logs; i++)
 		if (!isnan(m->log[i]) &&
 				snprintf(name, sizeof name, "epoch/%s", m->log_name[i]) < (int) sizeof name)
 			choir_trace_scalar(name, m->step, m->log[i]);
 }
 
-static choir_status train_epoch(fit *f, bool *stop)
+static choir_status train_epoch(fit *f)
 {
 	choir_model *m = f->m;
 	m->counting = true;
 	choir_status status = m->batch == 0 ? call(f, EPOCH_BEGIN) : CHOIR_OK;
 	if (status == CHOIR_OK)
-		status = train_batches(f, stop);
+		status = train_batches(f);
 	m->counting = false;
-	if (status != CHOIR_OK || *stop)
+	if (status != CHOIR_OK || f->stop)
 		return status;
 	m->log[chi_model_rate_log(m)] = choir_optimizer_learning_rate(m->o.optimizer);
 	CHOIR_TRY(chi_model_take_metrics(m, false));
 	CHOIR_TRY(measure(f));
 	CHOIR_TRY(chi_fit_plateau_see(&f->monitors, m));
-	log_epoch(m);
+	log_epoch(f);
 	CHOIR_TRY(call(f, EPOCH_END));
-	CHOIR_TRY(save(f));
-	return agree(f, stop);
+	CHOIR_TRY(agree(f, &f->stop));
+	return save_now(f, EPOCH_END, true);
 }
 
 static choir_status train(fit *f)
 {
 	choir_model *m = f->m;
-	bool stop = false;
 	if (choir_optimizer_has_swapped(m->o.optimizer))
 		CHOIR_TRY(choir_optimizer_swap_averages(m->o.optimizer));
 	CHOIR_TRY(resume(f));
 	if (!m->restored)
 		chi_model_forget(m);
 	m->restored = false;
+	f->share[0].step = m->step;
 	CHOIR_TRY(call(f, TRAIN_BEGIN));
-	while (!stop && m->epochs < f->o.epochs && chi_fit_has_patience(&f->monitors, m))
-		CHOIR_TRY(train_epoch(f, &stop));
+	while (!f->stop && m->epochs < f->o.epochs && chi_fit_has_patience(&f->monitors, m))
+		CHOIR_TRY(train_epoch(f));
 	if (f->o.checkpoints != NULL)
-		CHOIR_TRY(choir_checkpoint_manager_wait(f->o.checkpoints));
+		CHOIR_TRY(judge(f, TRAIN_END, choir_checkpoint_manager_wait(f->o.checkpoints)));
 	if (f->monitors.stopping.restore_best_weights == CHOIR_ON && m->best_epoch > 0)
 		CHOIR_TRY(chi_best_weights_restore(&m->best_weights));
 	else if (f->o.use_averages == CHOIR_ON)
@@ -337,14 +473,24 @@ static choir_status train(fit *f)
 	return call(f, TRAIN_END);
 }
 
+static choir_status run(fit *f, choir_distributed_dataset *data, const choir_fit_options *o)
+{
+	CHOIR_TRY(begin(f, data, o));
+	f->m->fitting = true;
+	chi_atomic32_store(&f->m->stop, 0);
+	const choir_status status = train(f);
+	f->m->fitting = f->m->counting = false;
+	return status == CHOIR_OK ? status : chi_error_prefix("fit");
+}
+
 choir_status choir_fit(choir_model *m, choir_distributed_dataset *data, const choir_fit_options *o)
 {
-	fit f = { .m = m, .data = data };
-	CHOIR_TRY(begin(&f, o));
-	m->fitting = true;
-	chi_atomic32_store(&m->stop, 0);
-	const choir_status status = train(&f);
-	m->fitting = m->counting = false;
-	choir_values_free(f.batch);
-	return status == CHOIR_OK ? status : chi_error_prefix("fit");
+	fit f = { .m = m };
+	const choir_status status = run(&f, data, o);
+	for (int w = 0; f.share != NULL && w < m->strategy->workers; w++) {
+		choir_values_free(f.share[w].values);
+		choir_values_free(f.share[w].results);
+	}
+	chi_free(f.share);
+	return status;
 }

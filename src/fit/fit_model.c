@@ -9,14 +9,20 @@
 #include "train/layer/layer.h"
 #include "train/metric/metric.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 static choir_status check_options(const choir_model_options *o)
 {
-	if ((o->layer == NULL) == (o->forward == NULL))
+	const bool both = o->layer != NULL && o->forward != NULL;
+	if (both || (o->layer == NULL && o->forward == NULL && o->train_step == NULL))
 		return choir_fail(CHOIR_INVALID,
 				"model: it has %s a layer %s a forward function; one of them is needed",
-				o->layer == NULL ? "neither" : "both", o->layer == NULL ? "nor" : "and");
+				both ? "both" : "neither", both ? "and" : "nor");
+	if (o->train_step != NULL ? o->loss != NULL : o->test_step != NULL)
+		return choir_fail(CHOIR_INVALID,
+				"model: it has %s; .loss, or .train_step and .test_step are needed",
+				o->loss != NULL ? "a loss and a train_step" : "a test_step without a train_step");
 	if ((o->n_classes > 0 && o->class_weights == NULL) || (o->n_metrics > 0 && o->metrics == NULL))
 		return chi_error_null("model: %s",
 				o->n_classes > 0 && o->class_weights == NULL ? ".class_weights" : ".metrics");
@@ -29,7 +35,8 @@ static choir_status check_options(const choir_model_options *o)
 		const choir_metric *metric = o->metrics[i];
 		if (metric == NULL)
 			return chi_error_null("model: metric %zu", i);
-		if (metric->kind == CHI_METRIC_MEAN || metric->kind == CHI_METRIC_CONFUSION)
+		if ((metric->kind == CHI_METRIC_MEAN && o->train_step == NULL) ||
+				metric->kind == CHI_METRIC_CONFUSION)
 			return choir_fail(CHOIR_INVALID,
 					"model: metric \"%s\" is %s; a metric of labels and results with one number "
 					"is needed",
@@ -70,18 +77,20 @@ static bool fill_in(choir_model *m, const choir_model_options *o)
 	const char *name = o->name == NULL ? "model" : o->name;
 	m->o = *o;
 	m->o.name = m->o.input = m->o.labels = m->o.sample_weights = NULL;
-	m->metrics = o->n_metrics + 1;
-	m->metric = chi_alloc_array(m->metrics, sizeof *m->metric);
+	const size_t own = o->train_step == NULL; // the loss
+	m->metrics = o->n_metrics + own;
+	m->metric = chi_alloc_array(m->metrics + 1, sizeof *m->metric);
 	if (m->metric == NULL || !copy_text(&m->o.name, name) || !copy_text(&m->o.input, o->input) ||
 			!copy_text(&m->o.labels, o->labels) ||
 			!copy_text(&m->o.sample_weights, o->sample_weights) || !copy_class_weights(m, o))
 		return false;
 	for (size_t i = 0; i < o->n_metrics; i++)
-		m->metric[i + 1] = o->metrics[i];
+		m->metric[i + own] = o->metrics[i];
 	m->o.metrics = NULL;
-	if (!chi_model_name_logs(m) || !make_loss_metric(m))
+	if (!chi_model_name_logs(m) || (own != 0 && !make_loss_metric(m)))
 		return false;
-	m->metric[0] = m->loss;
+	if (own != 0)
+		m->metric[0] = m->loss;
 	return true;
 }
 
@@ -106,7 +115,10 @@ choir_model *choir_model_new(const choir_model_options *given)
 		chi_model_free(m);
 		return NULL;
 	}
-	return chi_strategy_own_stateful(s, &chi_model_state, m) == CHOIR_OK ? m : NULL;
+	return (o.saved == CHOIR_OFF ? chi_strategy_own(s, chi_model_free, m)
+								 : chi_strategy_own_stateful(s, &chi_model_state, m)) == CHOIR_OK
+			? m
+			: NULL;
 }
 
 void chi_model_free(void *self)
@@ -219,6 +231,8 @@ static choir_status count_step(
 choir_status chi_model_train_step(choir_replica *r, void *user)
 {
 	const choir_model *m = user;
+	if (m->o.train_step != NULL)
+		return m->o.train_step(r, m->o.user);
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *results = results_of(m, r);
 	choir_tensor *labels = choir_replica_arg(r, m->o.labels);
@@ -232,6 +246,8 @@ choir_status chi_model_train_step(choir_replica *r, void *user)
 choir_status chi_model_test_step(choir_replica *r, void *user)
 {
 	const choir_model *m = user;
+	if (m->o.test_step != NULL)
+		return m->o.test_step(r, m->o.user);
 	choir_tensor *results = results_of(m, r);
 	choir_tensor *labels = choir_replica_arg(r, m->o.labels);
 	choir_tensor *losses = losses_of(m, r, labels, results);
@@ -258,6 +274,11 @@ void choir_model_stop(choir_model *m)
 		chi_atomic32_store(&m->stop, 1);
 }
 
+bool choir_model_stopped(const choir_model *m)
+{
+	return m != NULL && chi_atomic32_load(&m->stop) != 0;
+}
+
 int64_t choir_model_epochs(const choir_model *m)
 {
 	return m == NULL ? 0 : m->epochs;
@@ -266,4 +287,51 @@ int64_t choir_model_epochs(const choir_model *m)
 int64_t choir_model_best_epoch(const choir_model *m)
 {
 	return m == NULL ? 0 : m->best_epoch;
+}
+
+choir_fit_progress choir_model_progress(const choir_model *m)
+{
+	static const choir_model none;
+	m = m == NULL ? &none : m;
+	return (choir_fit_progress){ .size = sizeof(choir_fit_progress),
+		.epochs = m->epochs,
+		.batch = m->batch,
+		.step = m->step,
+		.best_epoch = m->best_epoch,
+		.best = m->best,
+		.waited = m->waited };
+}
+
+choir_status choir_model_set_progress(choir_model *m, const choir_fit_progress *given)
+{
+	choir_fit_progress p;
+	if (m == NULL)
+		return chi_error_null("set_progress: the model");
+	CHOIR_TRY(chi_options_take("set_progress: the progress'", &p, sizeof p, given));
+	CHOIR_TRY(chi_context_need_cross(m->strategy, "set_progress"));
+	if (m->fitting)
+		return choir_fail(CHOIR_STATE, "set_progress: model \"%s\" is in choir_fit", m->o.name);
+	if (p.epochs < 0 || p.epochs > INT32_MAX || p.batch < 0 || p.step < 0 || p.waited < 0 ||
+			p.best_epoch < 0 || p.best_epoch > p.epochs)
+		return choir_fail(CHOIR_INVALID,
+				"set_progress: epochs %" PRId64 ", batch %" PRId64 ", step %" PRId64
+				", waited %" PRId64 ", best epoch %" PRId64 "; numbers of 0 or more are needed, "
+				"and a best epoch among the epochs",
+				p.epochs, p.batch, p.step, p.waited, p.best_epoch);
+	const size_t logs = (size_t) p.epochs * m->logs;
+	if (!chi_grow(&m->history, &m->capacity, logs + 1, sizeof *m->history))
+		return choir_error_status();
+	if (p.best_epoch > 0)
+		CHOIR_TRY(chi_best_weights_keep(&m->best_weights, m->strategy));
+	chi_model_forget(m);
+	for (size_t i = 0; i < logs; i++)
+		m->history[i] = (double) NAN;
+	m->epochs = p.epochs;
+	m->batch = p.batch;
+	m->step = p.step;
+	m->best_epoch = p.best_epoch;
+	m->best = p.best;
+	m->waited = p.waited;
+	m->restored = true;
+	return CHOIR_OK;
 }

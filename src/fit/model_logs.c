@@ -28,7 +28,7 @@ bool chi_model_name_logs(choir_model *m)
 			!name_log(m, chi_model_rate_log(m), "", "learning_rate"))
 		return false;
 	for (size_t i = 0; i < m->metrics; i++) {
-		const char *name = i == 0 ? "loss" : m->metric[i]->name;
+		const char *name = i == 0 && m->o.train_step == NULL ? "loss" : m->metric[i]->name;
 		if (!name_log(m, chi_model_metric_log(m, i, false), "", name) ||
 				!name_log(m, chi_model_metric_log(m, i, true), "val_", name))
 			return false;

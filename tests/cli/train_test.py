@@ -186,7 +186,7 @@ class Train(Case):
         done = self.start("train", "--data", "idx:x.idx,y.idx", "--model", "mlp", "--widths", "4", "--batch", "4",
                           "--epochs", "1", "--precision", "mixed_f16")
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr.splitlines()[-1], r"^choir train: step 16: .*not finite.*loss scale is 1,")
+        self.assertRegex(done.stderr.splitlines()[-1], r"^choir train: fit: epoch \d+, batch \d+, step 16: .*not finite.*loss scale is 1,")
 
     def test_rules_of_precision(self):
         shown, _ = self.mixed("--precision", "mixed_bf16", "--verbose")

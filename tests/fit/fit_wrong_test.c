@@ -71,6 +71,13 @@ static choir_tensor *forward(choir_replica *r, void *user)
 	return choir_replica_arg(r, "x");
 }
 
+static choir_status never(const choir_fit_event *e, void *user)
+{
+	(void) user;
+	fail_msg("epoch %d", (int) e->epoch);
+	return CHOIR_OK;
+}
+
 TEST(options_out_of_range)
 {
 	training t = training_open("cpu:0", 1), other = training_open("cpu:0", 1);
@@ -96,6 +103,10 @@ TEST(options_out_of_range)
 		assert_failed(choir_fit(t.model, t.train, &wrong[i].o), CHOIR_INVALID, wrong[i].facts);
 	assert_failed(choir_fit(t.model, other.train, NULL), CHOIR_INVALID, "fit*strategy");
 	assert_failed(choir_fit(NULL, t.train, NULL), CHOIR_INVALID, "fit*model");
+	assert_failed(choir_fit(t.model, NULL, NULL), CHOIR_INVALID, "fit*data");
+	assert_failed(
+			choir_fit(other.model, NULL, CHOIR_OPTIONS(choir_fit_options, .train_steps = never)),
+			CHOIR_INVALID, "model*columns*.input");
 	assert_failed(choir_evaluate(t.model, NULL), CHOIR_INVALID, "evaluate*data");
 	assert_failed(choir_predict_batches(t.model, t.test, NULL, NULL), CHOIR_INVALID, "predict");
 	choir_strategy_free(t.strategy);

@@ -21,6 +21,7 @@ TEST_BEFORE(make_data)
 typedef struct {
 	uint64_t hash; // of one worker
 	int64_t stop_at, fail_at; // steps of worker 1; 0: never
+	choir_toggle stop_in_epochs;
 } job;
 
 typedef struct {
@@ -62,7 +63,8 @@ static choir_status fit(choir_strategy *s, const own *o, choir_model **m, int64_
 	};
 	CHOIR_TRY(choir_fit(*m, train,
 			CHOIR_OPTIONS(choir_fit_options, .epochs = EPOCHS, .validation = test,
-					.callbacks = &callback, .n_callbacks = 1)));
+					.callbacks = &callback, .n_callbacks = 1,
+					.stop_in_epochs = o->of->stop_in_epochs)));
 	choir_frame *f = choir_frame_new(NULL);
 	const choir_tensor *all = choir_predict(*m, test, f);
 	*rows = all == NULL ? 0 : choir_tensor_shape(all)->dim[0];
@@ -84,9 +86,11 @@ static const char *worker(choir_strategy *s, int w, void *user)
 					  : peers_last_failure(CHOIR_CANCELLED, "worker 1", "no more paper");
 	if (status != CHOIR_OK)
 		return choir_error();
+	const int64_t epochs = j->stop_in_epochs == CHOIR_OFF ? 2 : 1;
 	if (j->stop_at > 0)
-		return choir_model_epochs(m) == 1 && rows == EXAMPLES ? NULL
-															  : "it did not stop in epoch 2";
+		return choir_model_epochs(m) == epochs && choir_model_stopped(m) && rows == EXAMPLES
+				? NULL
+				: "it did not stop in epoch 2, or at its end";
 	return choir_strategy_hash(s) == j->hash && choir_model_epochs(m) == EPOCHS && rows == EXAMPLES
 			? NULL
 			: "other weights than those of one worker";
@@ -117,6 +121,7 @@ TEST(workers_have_the_bits_of_one)
 TEST(one_worker_stops_all)
 {
 	run(&(job){ .stop_at = 6 });
+	run(&(job){ .stop_at = 6, .stop_in_epochs = CHOIR_OFF });
 }
 
 TEST(one_worker_fails_all)

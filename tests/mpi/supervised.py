@@ -404,6 +404,32 @@ def servers():
             sys.exit(f"{[p.returncode for p in started]}: {said}")
 
 
+def progress():
+    """On a terminal, one line is written again and again, and is gone at the end. Elsewhere there is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = asynchronous(10, folder)
+        said = Job("--servers", "1", program=program, workers=3, folder=folder).need(0, "[0] weights")
+        if "workers, step" in said or "\r" in said or "\x1b" in said:
+            sys.exit(f"progress without a terminal: {said[-3000:]!r}")
+    with tempfile.TemporaryDirectory() as folder:
+        keyboard, terminal = pty.openpty()
+        process = subprocess.Popen([CHOIR, "run", "-n", "3", "--servers", "1", "--", *asynchronous(100, folder)],
+                                   stdout=terminal, stderr=terminal, stdin=subprocess.DEVNULL, env=environment())
+        os.close(terminal)
+        raw = b""
+        with contextlib.suppress(OSError):  # EIO: all its writers have ended
+            while more := os.read(keyboard, 65536):
+                raw += more
+        os.close(keyboard)
+        status, said = process.wait(SECONDS), raw.decode()
+        steps = [int(step) for step in re.findall(r"\r3 of 3 workers, step (\d+)\x1b\[K", said)]
+        # "\r" goes to the begin of the line, and "\x1b[K" erases what follows.
+        shown = [row.rpartition("\r")[2].replace("\x1b[K", "") for row in said.replace("\r\n", "\n").split("\n")]
+        if status != 0 or len(steps) < 2 or steps != sorted(steps) or shown.pop() != "" or \
+                not all(re.match(r"\[[012]\] |choir run: ", row) for row in shown):
+            sys.exit(f"exit {status}: {said[-3000:]!r}")
+
+
 def script(folder, name, text):
     path = pathlib.Path(folder) / name
     path.write_text("#!/bin/sh\n" + text)
@@ -514,4 +540,5 @@ if __name__ == "__main__":
     elif MORE:
         {"kills": kills, "stops": stops, "leavings": leavings}[TEST](int(MORE[0]))
     else:
-        {"kill": kill, "stop": stop, "ends": ends, "hang": hang, "ssh": ssh, "servers": servers, "slurm": slurm}[TEST]()
+        {"kill": kill, "stop": stop, "ends": ends, "hang": hang, "ssh": ssh, "servers": servers, "slurm": slurm,
+         "progress": progress}[TEST]()

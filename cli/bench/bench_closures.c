@@ -1,6 +1,7 @@
 // choir bench closures: steps of a coordinator's job. Each process of the job runs this command
 // (choir run --servers). The cases are those of the peer program with TensorFlow: each closure is
-// a step with a whole batch, which the worker has in memory.
+// a step with a whole batch, which the worker has in memory. With --threads the workers are
+// threads of this process.
 #include "bench/bench.h"
 #include "model/model.h"
 #include "output.h"
@@ -19,7 +20,8 @@ enum {
 	EXAMPLES = 512,
 	INPUTS = 784,
 	CLASSES = 10,
-	ROUNDS = 7
+	ROUNDS = 7,
+	THREADS = 64
 };
 
 static const char *const cases[] = { "null", "mlp128", "mlp1024", "embed", "embed_zipf", NULL };
@@ -27,7 +29,7 @@ static struct {
 	const char *which;
 	int64_t workers;
 	double seconds;
-	bool json; // also without the option
+	bool threads, json; // json: also without the option
 } given = { .which = "null", .workers = 2, .seconds = 5 };
 
 // clang-format off
@@ -38,6 +40,9 @@ static const option options[] = {
 		.max = 1024, .help = "number of workers to wait for (2)" },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
 		.help = "seconds to measure (5)" },
+	{ .name = "--threads", .kind = OPTION_FLAG, .to = &given.threads,
+		.help = "measure N workers and one worker that are threads of this\n"
+				"process, in turns, without a coordinator" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
 		.help = "no effect: the output is always JSON" },
 };
@@ -45,20 +50,18 @@ static const option options[] = {
 static const command self = {
 	.name = "choir bench closures",
 	.operands = "",
-	.about =
-			"Measures closures of a coordinator's job and prints one JSON object.\n\n"
-			"null: an empty closure\n"
-			"mlp128, mlp1024: a step of 784-512-512-10; batch 128 or 1024, SGD 0.01 with\n"
-			"momentum 0.9\n"
-			"embed: a step with the mean of 26 of 262144 rows of width 64, dense 256, dense 1;\n"
-			"batch 512, SGD 0.01\n"
-			"embed_zipf: the same, but most examples use the same few rows\n\n"
-			"Each process of the job runs this command. steps_per_s is the median of seven\n"
-			"rounds of all workers. rss_mb is the memory of the coordinator and of one worker.\n"
-			"staleness is the mean number of changes on a server between a worker's pull and its\n"
-			"push.",
+	.about = "Measures closures of a coordinator's job and prints one JSON object.\n\n"
+			 "null: an empty closure\n"
+			 "mlp128, mlp1024: a step of 784-512-512-10; batch 128 or 1024, SGD 0.01 with\n"
+			 "momentum 0.9\n"
+			 "embed: a step with the mean of 26 of 262144 rows of width 64, dense 256, dense 1;\n"
+			 "batch 512, SGD 0.01\n"
+			 "embed_zipf: the same, but most examples use the same few rows\n\n"
+			 "Each process of the job runs this command, and prints the most memory that it had\n"
+			 "(rss_mb). steps_per_s is the median of seven rounds of all workers. staleness is\n"
+			 "the mean number of changes on a server between a worker's pull and its push.",
 	.examples = { "choir run -n 4 --servers 1 -- choir bench closures --case mlp128",
-			"choir run -n 3 --servers 1 -- choir bench closures --workers 1 --seconds 10" },
+			"choir bench closures --case embed --threads" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -204,24 +207,17 @@ static choir_status train(choir_closure *c, void *user)
 	return status;
 }
 
-static choir_status report_memory(choir_closure *c, void *user)
-{
-	(void) user;
-	choir_frame *f = choir_values_frame(choir_closure_args(c));
-	return choir_closure_return(c, "rss", choir_number(f, bench_peak_mb()));
-}
+static const choir_function functions[] = { { "train", train, NULL }, { NULL, NULL, NULL } };
 
-static const choir_function functions[] = { { "train", train, NULL },
-	{ "report_memory", report_memory, NULL }, { NULL, NULL, NULL } };
-
-static choir_status call(bench *b, const char *function, const char *name, double *result)
+static choir_status find_loss(bench *b, double *loss)
 {
 	choir_remote_value *value;
 	choir_values *set;
-	CHOIR_TRY(choir_coordinator_schedule(b->coordinator, function, NULL, &value));
+	CHOIR_TRY(choir_coordinator_schedule(b->coordinator, "train", NULL, &value));
 	choir_status status = choir_coordinator_fetch(b->coordinator, value, &set);
-	choir_tensor *t = status == CHOIR_OK ? choir_value_tensor(choir_values_find(set, name)) : NULL;
-	*result = t == NULL ? NAN : choir_tensor_number(t);
+	choir_tensor *t =
+			status == CHOIR_OK ? choir_value_tensor(choir_values_find(set, "loss")) : NULL;
+	*loss = t == NULL ? NAN : choir_tensor_number(t);
 	choir_remote_value_free(value);
 	return status;
 }
@@ -238,14 +234,14 @@ static choir_status go(bench *b, int64_t n, double *rate)
 
 static choir_status coordinate(bench *b)
 {
-	double rate, rates[ROUNDS], loss[2] = { NAN, NAN }, rss, stale;
+	double rate, rates[ROUNDS], loss[2] = { NAN, NAN }, stale;
 	int64_t stalest;
 	char version[32];
 	const double until = now() + 30;
 	while (choir_coordinator_workers(b->coordinator) < given.workers && now() < until)
 		CHOIR_TRY(go(b, 1, &rate));
 	if (!is_case("null"))
-		CHOIR_TRY(call(b, "train", "loss", &loss[0]));
+		CHOIR_TRY(find_loss(b, &loss[0]));
 	CHOIR_TRY(go(b, 4 * given.workers, &rate));
 	CHOIR_TRY(go(b, 8 * given.workers, &rate));
 	for (int i = 0; i < ROUNDS; i++) {
@@ -254,8 +250,7 @@ static choir_status coordinate(bench *b)
 		rate = rates[i];
 	}
 	if (!is_case("null"))
-		CHOIR_TRY(call(b, "train", "loss", &loss[1]));
-	CHOIR_TRY(call(b, "report_memory", "rss", &rss));
+		CHOIR_TRY(find_loss(b, &loss[1]));
 	choir_coordinator_staleness(b->coordinator, &stale, &stalest);
 	json_begin();
 	json_text("peer", bench_version(version));
@@ -269,9 +264,112 @@ static choir_status coordinate(bench *b)
 	json_number("staleness", stale);
 	json_integer("staleness_max", stalest);
 	json_number("rss_mb", bench_peak_mb());
-	json_number("worker_rss_mb", rss);
 	json_end();
 	return CHOIR_OK;
+}
+
+static choir_status serve(choir_task *task, const choir_coordinator_options *o)
+{
+	CHOIR_TRY(choir_task_serve(task, NULL, o));
+	json_begin();
+	json_text("task", choir_task_type(task));
+	json_integer("index", choir_task_index(task));
+	json_number("rss_mb", bench_peak_mb());
+	json_end();
+	return CHOIR_OK;
+}
+
+static void free_batch(bench *b)
+{
+	free(b->input);
+	free(b->id);
+	free(b->label);
+}
+
+// Workers as threads.
+
+typedef struct {
+	choir_strategy *strategy;
+	bench worker[THREADS]; // with a batch each
+	int64_t steps; // of each worker
+} side;
+
+static choir_status work(choir_strategy *group, int worker, void *user)
+{
+	side *c = user;
+	bench *b = &c->worker[worker];
+	choir_values *args = choir_values_new(group);
+	choir_status status = args == NULL ? choir_error_status() : set_batch(b, args);
+	for (int64_t i = 0; status == CHOIR_OK && i < c->steps; i++)
+		status = choir_strategy_run(group, step, b, args, NULL);
+	choir_values_free(args);
+	return status;
+}
+
+static choir_status open_side(side *c, int64_t workers)
+{
+	bench made = { .coordinator = NULL };
+	c->strategy = choir_parameter_server_strategy_new(CHOIR_OPTIONS(
+			choir_strategy_options, .workers = (int) workers, .replicas = (int) workers));
+	CHOIR_TRY(c->strategy == NULL ? choir_error_status() : build(c->strategy, &made));
+	for (int64_t i = 0; i < workers; i++) {
+		c->worker[i] = made;
+		CHOIR_TRY(draw_batch(&c->worker[i]));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status measure_side(side *c, double seconds, double *rate)
+{
+	const double begin = now();
+	const int workers = choir_strategy_workers(c->strategy);
+	c->steps = *rate > 0 ? (int64_t) (*rate * seconds) / workers + 1 : 4;
+	CHOIR_TRY(choir_strategy_run_workers(c->strategy, work, c));
+	*rate = (double) (c->steps * workers) / (now() - begin);
+	return CHOIR_OK;
+}
+
+static choir_status compare_sides(side sides[2])
+{
+	double rate[2] = { 0, 0 }, rates[2][ROUNDS], ratios[ROUNDS];
+	if (is_case("null") || given.workers > THREADS)
+		return choir_fail(CHOIR_INVALID,
+				"--threads: case %s with %lld workers; a case that trains, and at most %d needed",
+				given.which, (long long) given.workers, THREADS);
+	for (int k = 0; k < 2; k++) {
+		CHOIR_TRY(open_side(&sides[k], k == 0 ? 1 : given.workers));
+		CHOIR_TRY(measure_side(&sides[k], 0, &rate[k]));
+	}
+	for (int i = 0; i < ROUNDS; i++) {
+		for (int k = 0; k < 2; k++) {
+			CHOIR_TRY(measure_side(&sides[k], given.seconds / (2 * ROUNDS), &rate[k]));
+			rates[k][i] = rate[k];
+		}
+		ratios[i] = rate[1] / rate[0];
+	}
+	char version[32];
+	json_begin();
+	json_text("peer", bench_version(version));
+	json_text("case", given.which);
+	json_integer("workers", given.workers);
+	json_number("steps_per_s", median(ROUNDS, rates[1]));
+	json_number("steps_per_s_of_one", median(ROUNDS, rates[0]));
+	json_number("ratio", median(ROUNDS, ratios));
+	json_number("rss_mb", bench_peak_mb());
+	json_end();
+	return CHOIR_OK;
+}
+
+static int run_threads(void)
+{
+	static side sides[2];
+	const int code = compare_sides(sides) == CHOIR_OK ? EXIT_OK : failed(&self);
+	for (int k = 0; k < 2; k++) {
+		choir_strategy_free(sides[k].strategy);
+		for (int i = 0; i < THREADS; i++)
+			free_batch(&sides[k].worker[i]);
+	}
+	return code;
 }
 
 int bench_closures_main(int argc, char **argv)
@@ -279,6 +377,8 @@ int bench_closures_main(int argc, char **argv)
 	const options_result result = options_read(&self, argc, argv, NULL);
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	if (given.threads)
+		return run_threads();
 	char program[64];
 	static bench b;
 	snprintf(program, sizeof program, "choir bench closures %s", given.which);
@@ -289,7 +389,7 @@ int bench_closures_main(int argc, char **argv)
 	choir_status status = task == NULL ? choir_error_status() : CHOIR_OK;
 	choir_strategy *s = NULL;
 	if (status == CHOIR_OK && strcmp(choir_task_type(task), "coordinator") != 0) {
-		status = choir_task_serve(task, NULL, &o);
+		status = serve(task, &o);
 	} else if (status == CHOIR_OK) {
 		s = choir_parameter_server_strategy_new(NULL);
 		b.coordinator = choir_coordinator_new(s, task, &o);
@@ -299,8 +399,6 @@ int bench_closures_main(int argc, char **argv)
 	choir_coordinator_free(b.coordinator);
 	choir_strategy_free(s);
 	choir_task_free(task);
-	free(b.input);
-	free(b.id);
-	free(b.label);
+	free_batch(&b);
 	return code;
 }

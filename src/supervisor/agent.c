@@ -346,6 +346,10 @@ choir_status choir_agent_run(const choir_agent_options *o)
 	if (status == CHOIR_OK) {
 		run(a);
 		kill_program(a);
+		if (a->peer != NULL && !a->ended) { // what it has saved since the last report
+			look(a);
+			send_report(a, CHI_AGENT_REPORT);
+		}
 		status = a->released ? CHOIR_OK : CHOIR_PEER_LOST;
 	}
 	chi_error kept;

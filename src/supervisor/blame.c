@@ -35,6 +35,12 @@ static void lose_spare(chi_restart_policy *p, double now, int worker, const char
 				chi_worker_name(w, worker, name, sizeof name), way);
 }
 
+// It makes no steps itself, so the job's newest counts.
+static bool is_server(const chi_restart_policy *p, int worker)
+{
+	return worker > 0 && worker < p->o.spare_from;
+}
+
 chi_failure *chi_blame(
 		chi_restart_policy *p, double now, chi_grade grade, int worker, const char *fmt, ...)
 {
@@ -60,8 +66,8 @@ chi_failure *chi_blame(
 	if (worker < 0)
 		return f;
 	const chi_health_note *h = &p->worker[worker].report.health;
-	f->has_step = h->steps > 0;
-	f->step = h->step;
+	f->step = is_server(p, worker) ? chi_restart_policy_step(p) : h->step;
+	f->has_step = is_server(p, worker) ? p->first_step : h->steps > 0;
 	return f;
 }
 
@@ -257,7 +263,10 @@ void chi_blame_say(const chi_restart_policy *p, char *out, size_t size)
 		return;
 	}
 	const chi_worker *w = &p->worker[f->worker];
-	snprintf(out, size, "%s %s%s%s", chi_worker_name(w, f->worker, name, sizeof name), f->way,
-			w->joined ? "; it was " : "",
-			w->joined ? chi_worker_place(w, place, sizeof place) : "");
+	chi_worker_name(w, f->worker, name, sizeof name);
+	if (is_server(p, f->worker) && f->has_step)
+		snprintf(out, size, "%s %s; the job was in step %" PRIu64, name, f->way, f->step);
+	else
+		snprintf(out, size, "%s %s%s%s", name, f->way, w->joined ? "; it was " : "",
+				w->joined ? chi_worker_place(w, place, sizeof place) : "");
 }

@@ -470,7 +470,7 @@ choir_status chi_restart_policy_result(const chi_restart_policy *p, int *number,
 	return p->status;
 }
 
-static uint64_t newest_step(const chi_restart_policy *p)
+uint64_t chi_restart_policy_step(const chi_restart_policy *p)
 {
 	uint64_t newest = 0;
 	for (int i = 0; i < p->workers; i++) {
@@ -507,6 +507,7 @@ const char *chi_restart_policy_progress(const chi_restart_policy *p, char *out, 
 	int here = 0;
 	for (int i = 0; i < p->workers; i++)
 		here += p->worker[i].joined && !p->worker[i].ended;
-	snprintf(out, size, "%d of %d workers, step %" PRIu64, here, p->workers, newest_step(p));
+	snprintf(out, size, "%d of %d workers, step %" PRIu64, here, p->workers,
+			chi_restart_policy_step(p));
 	return out;
 }

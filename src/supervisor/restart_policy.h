@@ -82,6 +82,7 @@ chi_restart_policy_phase chi_restart_policy_now(const chi_restart_policy *p);
 int chi_restart_policy_attempt(const chi_restart_policy *p);
 int chi_restart_policy_workers(const chi_restart_policy *p);
 bool chi_restart_policy_is_spare(const chi_restart_policy *p, int worker);
+uint64_t chi_restart_policy_step(const chi_restart_policy *p); // the newest of all workers
 // After the end. CHOIR_OK: every worker has finished. CHOIR_CANCELLED: the job was stopped;
 // *number is 0 if the workers have saved, else the signal. Else the failure, with its *text.
 choir_status chi_restart_policy_result(

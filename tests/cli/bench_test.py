@@ -1,6 +1,8 @@
 """The benchmarks run and say what they promise; how fast is no matter here."""
 
-from command import Case, main, only_in_the_release
+import json
+
+from command import COMMAND, Case, main, only_in_the_release
 
 
 class Bench(Case):
@@ -36,6 +38,27 @@ class Bench(Case):
         self.assertAlmostEqual(line["step_mb_moved"], wide["step_mb_moved"] - 2e-6 * 128 * 4136, places=6)
         self.assertNotEqual(line["loss"], wide["loss"])
         self.assertAlmostEqual(line["loss"], wide["loss"], delta=0.1)
+
+    @only_in_the_release
+    def test_closures(self):
+        said = self.succeed("run", "-n", "4", "--servers", "1", "--", COMMAND, "bench", "closures", "--seconds", "0.1")
+        lines = {int(line[1]): json.loads(line[4:]) for line in said.splitlines() if line[4:5] == "{"}
+        self.assertEqual(sorted(lines), [0, 1, 2, 3], said)
+        self.assertEqual([lines[i]["task"] for i in (1, 2, 3)], ["ps", "worker", "worker"])
+        self.assertEqual((lines[0]["case"], lines[0]["workers"]), ("null", 2))
+        self.assertGreater(lines[0]["steps_per_s"], 0)
+        for line in lines.values():  # without a model
+            self.assertTrue(1 < line["rss_mb"] < 40, line)
+
+    @only_in_the_release
+    def test_closures_of_threads(self):
+        (line,) = self.events("bench", "closures", "--threads", "--case", "mlp128", "--workers", "3", "--seconds", "0.1")
+        self.assertEqual((line["case"], line["workers"]), ("mlp128", 3))
+        for name in ("steps_per_s", "steps_per_s_of_one", "ratio"):
+            self.assertGreater(line[name], 0)
+        done = self.start("bench", "closures", "--threads")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--threads: case null with 2 workers", done.stderr)
 
     def test_save(self):
         (line,) = self.events("bench", "train", "--seconds", "0.01", "--save", "saves")

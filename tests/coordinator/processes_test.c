@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@ typedef struct {
 	choir_optimizer *optimizer;
 	choir_variable *sum;
 	choir_optimizer_kind kind;
+	bool stops; // the process, when a step has read its values
 } program;
 
 static choir_status build(choir_strategy *s, void *user)
@@ -52,6 +54,8 @@ static choir_status step(choir_replica *r, void *user)
 	choir_tensor *y = choir_layer_apply(p->layer, choir_replica_arg(r, "x"));
 	choir_tensor *loss = choir_mean(choir_square(y), CHOIR_ALL_AXES);
 	CHOIR_TRY(choir_replica_return(r, "loss", loss));
+	if (p->stops)
+		raise(SIGSTOP);
 	return choir_optimizer_minimize(p->optimizer, loss, tape);
 }
 
@@ -91,6 +95,16 @@ static choir_status train(choir_closure *c, void *user)
 			choir_closure_strategy(c), user, number_of(choir_closure_args(c), "number"), &loss));
 	choir_frame *f = choir_values_frame(choir_closure_args(c));
 	return choir_closure_return(c, "loss", choir_number(f, loss));
+}
+
+// As train, but the worker stops between its pull and its push.
+static choir_status train_late(choir_closure *c, void *user)
+{
+	program *p = user;
+	p->stops = true;
+	const choir_status status = train(c, user);
+	p->stops = false;
+	return status;
 }
 
 // As train, but the layer's inputs are rows of the table.
@@ -173,6 +187,7 @@ static choir_status scatters(choir_closure *c, void *user)
 
 static const choir_function functions[] = {
 	{ "train", train, NULL },
+	{ "train_late", train_late, NULL },
 	{ "train_rows", train_rows, NULL },
 	{ "add", add, NULL },
 	{ "fails", fails, NULL },
@@ -332,6 +347,34 @@ TEST(of_a_table_only_rows_travel)
 		choir_strategy_free(s);
 		close_world(&w);
 	}
+}
+
+// spec: D17, 2.16
+TEST(updates_from_an_old_read_are_counted)
+{
+	enum { OTHERS = 5 };
+	world w = { .p.kind = CHOIR_SGD, .j.lost_after = 30 };
+	double mean;
+	int64_t max;
+	siginfo_t stopped = { 0 };
+	open_world(&w, 1, 2, false, CHOIR_ZERO);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(job_schedule(w.s, w.c, "train_late", 0, NULL), CHOIR_OK);
+		assert_int_equal(waitid(P_ALL, 0, &stopped, WSTOPPED), 0);
+		for (int k = 0; k < OTHERS * (i + 1); k++) { // by the other worker
+			choir_remote_value *value;
+			choir_values *result;
+			assert_int_equal(job_schedule(w.s, w.c, "train", k, &value), CHOIR_OK);
+			assert_int_equal(choir_coordinator_fetch(w.c, value, &result), CHOIR_OK);
+			choir_remote_value_free(value);
+		}
+		assert_int_equal(kill(stopped.si_pid, SIGCONT), 0);
+		assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
+	}
+	choir_coordinator_staleness(w.c, &mean, &max);
+	assert_true(mean == 3.0 * OTHERS / (3 * OTHERS + 2));
+	assert_int_equal(max, 2 * OTHERS);
+	close_world(&w);
 }
 
 // spec: D17, 2.16

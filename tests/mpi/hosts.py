@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT, CHOIR, BUILD = (pathlib.Path(path).resolve() for path in sys.argv[1:4])
@@ -21,7 +22,8 @@ NAMES = {"a": "10.97.0.1", "b": "10.97.0.2"}
 TWO = "Commands for two hosts"
 SECTIONS = {"Devices of other machines": 1, "Coordinator, workers and parameter servers": 3, TWO: 8}  # and listings
 
-SSH = """while [ "${1#-}" != "$1" ]; do case $1 in -[opl]) shift 2 ;; *) shift ;; esac; done
+SSH = """printf '%s\\n' "$*" >> FOLDER/arguments
+while [ "${1#-}" != "$1" ]; do case $1 in -[opl]) shift 2 ;; *) shift ;; esac; done
 host=${1#*@}
 shift
 exec FOLDER/enter "$host" sh -c "$*"
@@ -122,14 +124,52 @@ class Hosts:
             sys.exit(f"exit status {status} on {name}:\n{text}\n{said[-3000:]}")
         return said
 
-    def end(self):
-        for path in pathlib.Path("/proc").glob("[0-9]*/environ"):  # what runs in the background
+    def processes(self):
+        """The number, the environment and the command line of each process."""
+        for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):
-                if f"MARK={self.folder}".encode() in path.read_bytes().split(b"\0"):
-                    os.kill(int(path.parent.name), signal.SIGKILL)
+                environ = path.read_bytes().split(b"\0")
+                if f"MARK={self.folder}".encode() in environ:
+                    yield int(path.parent.name), environ, (path.parent / "cmdline").read_bytes().split(b"\0")
+
+    def end(self):
+        for pid, _, _ in self.processes():  # in the background
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
         for process in self.started:
             process.kill()
             process.wait()
+
+
+class Watch:
+    """Looks for keys where other users or programs could read them, while commands run: on all command lines, and
+    in the environment of programs. Only launchers and agents may have one there."""
+
+    def __init__(self, hosts):
+        self.hosts, self.over, self.found, self.programs, self.keyed = hosts, threading.Event(), set(), 0, 0
+        self.thread = threading.Thread(target=self.look)
+        self.thread.start()
+
+    def is_key(self, text):
+        files = [path.read_bytes() for path in self.hosts.folder.glob("*/job.key")]
+        return re.search(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", text) or any(key in text for key in files if key)
+
+    def look(self):
+        while not self.over.wait(0.05):
+            for _, environ, line in self.hosts.processes():
+                secrets = [text for text in environ if self.is_key(text)]
+                program = line[1:2] in ([b"train"], [b"serve"]) or line[0].endswith(b"program")
+                self.programs += program
+                self.keyed += bool(secrets)
+                if any(map(self.is_key, line)) or (program and secrets):
+                    self.found.add((*line, *secrets))
+
+    def end(self):
+        self.over.set()
+        self.thread.join()
+        arguments = (self.hosts.folder / "arguments").read_bytes()
+        if self.found or self.is_key(arguments) or not self.programs or not self.keyed:
+            sys.exit(f"keys in {self.found}, ssh got {arguments[:500]}, {self.programs} programs, {self.keyed} keys")
 
 
 def commands(page, section):
@@ -144,6 +184,7 @@ def main():
     page = (ROOT / "docs/cluster.md").read_text()
     folder = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))  # which both hosts see
     hosts = Hosts(folder)
+    watch = Watch(hosts)
     try:
         weights = set()
         for section, number in SECTIONS.items():
@@ -164,7 +205,9 @@ def main():
                     weights.update(re.findall(r"weights ([0-9a-f]{16})", said))
         if len(weights) != 1:
             sys.exit(f"on two hosts the weights should be those of one: {weights}")
+        watch.end()
     finally:
+        watch.over.set()
         hosts.end()
         shutil.rmtree(folder)
 

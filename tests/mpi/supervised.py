@@ -374,20 +374,27 @@ def servers():
     """A coordinator's job: a worker's end is survived, a server's is not, and a restart goes on."""
     lose_workers(3, 5, 100000)
     with tempfile.TemporaryDirectory() as folder:
-        job = Job("--servers", "2", "--restarts", "1", program=asynchronous(100000, folder), workers=5,
+        job = Job("--servers", "2", "--restarts", "3", program=asynchronous(100000, folder), workers=5,
                   folder=folder)
-        job.wait_for("step")
         job.until(lambda: any(pathlib.Path(folder).glob("saved/step-*")))
-        pid = {e["worker"]: e["pid"] for e in job.events("started")}[2]
-        os.kill(pid, signal.SIGKILL)
-        failure = job.wait_for("failure")
-        if failure["worker"] != 2:
-            sys.exit(f"server 1 is worker 2: {failure}")
-        job.wait_for("step", 2)
-        job.until(lambda: "resuming from" in job.said())
+        # Both at once; then one that ends by itself, twice, but not in the same step.
+        for attempt, number, lost in ((1, signal.SIGKILL, (1, 2)), (2, signal.SIGSEGV, (2,)), (3, signal.SIGSEGV, (2,))):
+            job.wait_for("step", attempt)
+            time.sleep(0.3 * (attempt - 1))
+            for event in job.events("started", attempt=attempt):
+                if event["worker"] in lost:
+                    os.kill(event["pid"], number)
+            failure = job.wait_for("failure", attempt)
+            if failure["worker"] not in lost:
+                sys.exit(f"servers {lost} were lost: {failure}")
+        job.wait_for("step", 4)
         job.process.send_signal(signal.SIGTERM)
-        job.need(75, "worker 2 (", "killed by SIGKILL", "restart 1 of 1 with 5 workers",
-                 "stopped by a signal after step")
+        said = job.need(75, "killed by SIGKILL", "restart 1 of 3 with 5 workers; the last checkpoint",
+                        "resuming from", "restart 3 of 3", "the job was in step", "stopped by a signal after step")
+        newest, made = updates(folder)
+        told, resumed = (re.findall(rf"{words}(\d+)", said) for words in ("checkpoint is of step ", "resuming from .*-"))
+        if newest != made or told != resumed or len(told) != 3:
+            sys.exit(f"step {newest}, {made} updates: {said[-3000:]}")
     with tempfile.TemporaryDirectory() as folder:  # on two hosts, which agree on addresses and a key
         job = Job("--servers", "2", "--hosts", "127.0.0.1:2,me@127.0.0.2:3", "--address", "127.0.0.1", "--launcher",
                   script(folder, "shell", SHELL), program=asynchronous(3, folder), workers=5, folder=folder)
@@ -402,6 +409,32 @@ def servers():
         said = [p.communicate(timeout=SECONDS)[0] for p in started]
         if [p.returncode for p in started] != [0, 0, 0, 1] or "--batch 16" not in said[3] or "weights" not in said[0]:
             sys.exit(f"{[p.returncode for p in started]}: {said}")
+
+
+def progress():
+    """On a terminal, one line is written again and again, and is gone at the end. Elsewhere there is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = asynchronous(10, folder)
+        said = Job("--servers", "1", program=program, workers=3, folder=folder).need(0, "[0] weights")
+        if "workers, step" in said or "\r" in said or "\x1b" in said:
+            sys.exit(f"progress without a terminal: {said[-3000:]!r}")
+    with tempfile.TemporaryDirectory() as folder:
+        keyboard, terminal = pty.openpty()
+        process = subprocess.Popen([CHOIR, "run", "-n", "3", "--servers", "1", "--", *asynchronous(100, folder)],
+                                   stdout=terminal, stderr=terminal, stdin=subprocess.DEVNULL, env=environment())
+        os.close(terminal)
+        raw = b""
+        with contextlib.suppress(OSError):  # EIO: all its writers have ended
+            while more := os.read(keyboard, 65536):
+                raw += more
+        os.close(keyboard)
+        status, said = process.wait(SECONDS), raw.decode()
+        steps = [int(step) for step in re.findall(r"\r3 of 3 workers, step (\d+)\x1b\[K", said)]
+        # "\r" goes to the begin of the line, and "\x1b[K" erases what follows.
+        shown = [row.rpartition("\r")[2].replace("\x1b[K", "") for row in said.replace("\r\n", "\n").split("\n")]
+        if status != 0 or len(steps) < 2 or steps != sorted(steps) or shown.pop() != "" or \
+                not all(re.match(r"\[[012]\] |choir run: ", row) for row in shown):
+            sys.exit(f"exit {status}: {said[-3000:]!r}")
 
 
 def script(folder, name, text):
@@ -514,4 +547,5 @@ if __name__ == "__main__":
     elif MORE:
         {"kills": kills, "stops": stops, "leavings": leavings}[TEST](int(MORE[0]))
     else:
-        {"kill": kill, "stop": stop, "ends": ends, "hang": hang, "ssh": ssh, "servers": servers, "slurm": slurm}[TEST]()
+        {"kill": kill, "stop": stop, "ends": ends, "hang": hang, "ssh": ssh, "servers": servers, "slurm": slurm,
+         "progress": progress}[TEST]()

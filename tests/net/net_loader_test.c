@@ -9,6 +9,9 @@
 #include "base/clock.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +125,82 @@ TEST(tls_passes_the_suite)
 	run_tcp(address, false, false);
 	run_tcp(address, true, false); // both ends must agree to send plain bytes
 	run_tcp(address, false, true);
+}
+
+// ---- The host's program
+
+enum { SIGNALS = 65 };
+
+static volatile sig_atomic_t pipes;
+
+static void count_pipe(int number)
+{
+	(void) number;
+	pipes++;
+}
+
+static int threads(void)
+{
+	DIR *all = opendir("/proc/self/task");
+	int n = -2; // "." and ".."
+	assert_non_null(all);
+	while (readdir(all) != NULL)
+		n++;
+	closedir(all);
+	return n;
+}
+
+typedef struct {
+	void (*handler)(int number);
+	int flags, blocked; // blocked: by this thread
+} signal_state;
+
+static void read_signals(signal_state all[SIGNALS])
+{
+	sigset_t mask;
+	assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &mask), 0);
+	for (int i = 1; i < SIGNALS; i++) {
+		struct sigaction found = { .sa_handler = SIG_DFL };
+		(void) sigaction(i, NULL, &found); // glibc keeps two for itself
+		all[i].handler = found.sa_handler;
+		all[i].flags = found.sa_flags;
+		all[i].blocked = sigismember(&mask, i);
+	}
+}
+
+// The suite sends to peers that have gone. handler: the host's for SIGPIPE.
+static void run_in_host(const char *address, void (*handler)(int number))
+{
+	signal_state before[SIGNALS] = { 0 }, after[SIGNALS] = { 0 };
+	const chi_key key = key_of(1);
+	void (*const old)(int number) = signal(SIGPIPE, handler);
+	read_signals(before);
+	const int count = threads();
+	const net_suite_place place = { .listener = chi_connections_open(&key, false),
+		.dialler = chi_connections_open(&key, false),
+		.address = address,
+		.nowhere = "127.0.0.1:1" };
+	net_suite_run(&place);
+	assert_int_equal(threads(), count);
+	read_signals(after);
+	assert_memory_equal(before, after, sizeof before);
+	assert_int_equal(pipes, 0);
+	chi_connections_free(place.dialler);
+	chi_connections_free(place.listener);
+	(void) signal(SIGPIPE, old);
+}
+
+TEST(a_hosts_signals_and_threads_are_its_own)
+{
+	char own[64];
+	own_address(own, sizeof own);
+	if (!has_tcp())
+		skip();
+	const char *const addresses[] = { "127.0.0.1:0", own[0] == '\0' ? "localhost:0" : own };
+	for (int i = 0; i < 2; i++) {
+		run_in_host(addresses[i], SIG_DFL);
+		run_in_host(addresses[i], count_pipe);
+	}
 }
 
 // ---- Peers without the key

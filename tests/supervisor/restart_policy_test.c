@@ -560,11 +560,12 @@ TEST(a_spare_worker_that_never_steps_does_not_start_again)
 	assert_int_equal(job.replaced, 2);
 	// A server is no spare worker, and what follows from its end is no failure of a worker.
 	begin_spare(4);
-	end(2, 1, at_step(1, 3), true, SIGKILL);
+	hear(1, 0, at_step(0, 3));
+	end(2, 1, (chi_worker_report){ 0 }, true, SIGKILL);
 	end(2.1, 3, failed(3, CHOIR_PEER_LOST, "ps 0 is lost", true), false, 1);
 	all_gone(3);
 	need(CHOIR_PEER_LOST);
-	assert_text_holds(job.said, "worker 1*killed by SIGKILL");
+	assert_text_holds(job.said, "worker 1*killed by SIGKILL*in step 3");
 	assert_int_equal(job.released, 0);
 	begin_spare(3); // a stop
 	chi_restart_policy_stop(job.v, 1, SIGTERM);

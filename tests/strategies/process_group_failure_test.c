@@ -140,6 +140,22 @@ static const char *digits_differ(choir_strategy *s, int worker, void *user)
 					 : peers_last_or_heard(CHOIR_STATE, "worker 1", "all digits of its numbers");
 }
 
+static const char *powers_differ(choir_strategy *s, int worker, void *user)
+{
+	const choir_schedule schedule = { .size = sizeof schedule,
+		.kind = CHOIR_SCHEDULE_POLYNOMIAL,
+		.steps = 10,
+		.power = worker == 1 ? 2 : 0 };
+	choir_optimizer *o = NULL;
+	(void) user;
+	if (s != NULL)
+		CHOIR_SCOPE (s)
+			o = choir_optimizer_new(
+					CHOIR_ADAM, CHOIR_OPTIONS(choir_optimizer_options, .schedule = &schedule));
+	return o != NULL ? "optimizers with other schedules"
+					 : peers_last_or_heard(CHOIR_STATE, "worker 1", "all digits of its numbers");
+}
+
 static const char *scales_differ(choir_strategy *s, int worker, void *user)
 {
 	const choir_loss_scale scale = {
@@ -183,6 +199,8 @@ TEST(test_variables)
 				.replicas = 4, .place = { 3, "cpu:0" }, .seed = seed, .fn = rates_differ });
 		peers_run(&(peers_job){
 				.replicas = 4, .place = { 2, "cpu:0" }, .seed = seed, .fn = digits_differ });
+		peers_run(&(peers_job){
+				.replicas = 4, .place = { 2, "cpu:0" }, .seed = seed, .fn = powers_differ });
 		peers_run(&(peers_job){
 				.replicas = 4, .place = { 2, "cpu:0" }, .seed = seed, .fn = scales_differ });
 		peers_run(&(peers_job){

@@ -76,7 +76,8 @@ static uint64_t hash_numbers(const choir_optimizer *made)
 	const choir_optimizer_options *o = &made->options;
 	const double all[] = { o->learning_rate, o->global_clip_norm, o->weight_decay, o->momentum,
 		o->beta1, o->beta2, o->epsilon, o->rho, made->schedule.factor, made->loss_scale.initial,
-		made->loss_scale.multiplier, o->initial_accumulator, o->ema_momentum };
+		made->loss_scale.multiplier, o->initial_accumulator, o->ema_momentum,
+		made->schedule.power };
 	uint64_t hash = 0;
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		hash = hash_number(hash, all[i]);

@@ -1,8 +1,8 @@
 // Operations and their gradients in f32 against PyTorch: against its numbers in torch_stored.txt,
-// and against PyTorch itself where a Python has it (Debian: python3-torch, which tools/setup leaves
-// out: it is large). For the second, cases are written as a text that names the formula and its
-// numbers, each in full; torch_compare.py makes the same with PyTorch and compares. With
-// CHOIR_TORCH_STORE=FILE it also writes torch_stored.txt anew.
+// and against PyTorch itself where a Python has it (Debian: python3-torch, which tools/setup does
+// not install, because it is large). For the second, cases are written as a text that names the
+// formula and its numbers, each in full; torch_compare.py makes the same with PyTorch and
+// compares. With CHOIR_TORCH_STORE=FILE it also writes torch_stored.txt anew.
 #include "op/torch_cases.h"
 #include "op/torch_stored.h"
 

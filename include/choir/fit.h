@@ -194,7 +194,8 @@ typedef struct {
 	// In place of choir_checkpoint_manager_save, as for other metadata.
 	choir_callback_fn *save;
 	// Is called if a save failed with CHOIR_IO or CHOIR_NO_MEMORY (choir_error), except after a
-	// stop. Unless it fails, choir_fit goes on. NULL: choir_fit fails.
+	// stop. Of several workers, maybe only the chief calls it. Unless it fails, choir_fit goes on.
+	// NULL: choir_fit fails.
 	choir_callback_fn *unsaved;
 	// For the workers of a parameter server, in place of data. Each worker trains an epoch with
 	// its own data. Callbacks and logs of steps are those of worker 0. Several workers cannot

@@ -155,6 +155,7 @@ TEST(own_steps_have_the_bits_of_the_model_s)
 					choir_model_history(p.model, logs[i][1], epoch));
 	assert_true(isnan(choir_model_log(p.model, "loss")));
 	assert_int_equal(p.validations, EPOCHS);
+	assert_false(choir_model_stopped(p.model));
 	assert_int_equal(p.steps, EPOCHS * BATCHES);
 	assert_true(p.loss_of_step > 0);
 	choir_frame *f = choir_frame_new(NULL);

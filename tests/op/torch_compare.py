@@ -1,5 +1,5 @@
 """Makes the cases that torch_test.c wrote with PyTorch: largest difference over largest value below
-1e-5, of each result and each gradient."""
+1e-5, of each result and each gradient. With a second argument, writes that file as torch_stored.txt."""
 import sys
 
 import torch
@@ -69,8 +69,16 @@ def difference(ours, theirs):
     return float((ours - theirs).abs().max() / theirs.abs().max().clamp_min(1e-30))
 
 
+def line_of(t):
+    """As in torch_stored.c."""
+    v = t.detach().double().flatten()
+    i = torch.arange(1, len(v) + 1, dtype=torch.float64)
+    sums = [float((v * torch.cos(0.7 * k * i)).sum() / len(v) ** 0.5) for k in range(1, 9)]
+    return " ".join(f"{number:.9g}" for number in [float(v.abs().max()), *sums]) + "\n"
+
+
 def main():
-    worst, wrong, cases = 0.0, 0, 0
+    worst, wrong, cases, stored = 0.0, 0, 0, []
     with open(sys.argv[1]) as file:
         while formula := file.readline().strip():
             inputs = [read_tensor(file) for _ in range(int(file.readline()))]
@@ -81,6 +89,7 @@ def main():
                 t.requires_grad_()
             theirs = eval(formula, globals(), dict(zip("abcde", inputs)))
             theirs.backward(back)
+            stored += [formula + "\n", line_of(theirs), *(line_of(t.grad) for t in sources)]
             for what, ours, other in [("result", result, theirs.detach())] + [
                     (f"gradient {i}", g, t.grad) for i, (g, t) in enumerate(zip(gradients, sources))]:
                 off = difference(ours, other)
@@ -90,6 +99,9 @@ def main():
                     wrong += 1
             cases += 1
     print(f"PyTorch {torch.__version__}: {cases} formulas, off by at most {worst:.3g}")
+    if len(sys.argv) > 2:
+        with open(sys.argv[2], "w") as file:
+            file.writelines([f"# PyTorch {torch.__version__}\n", *stored])
     return 1 if wrong or cases < 90 else 0
 
 

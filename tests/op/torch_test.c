@@ -1,8 +1,10 @@
-// Operations and their gradients in f32 against PyTorch, where a Python has it (Debian:
-// python3-torch, which tools/setup leaves out: it is large); else the test is skipped. Cases are
-// written as a text that names the formula and its numbers, each in full; torch_compare.py makes
-// the same with PyTorch and compares.
+// Operations and their gradients in f32 against PyTorch: against its numbers in torch_stored.txt,
+// and against PyTorch itself where a Python has it (Debian: python3-torch, which tools/setup does
+// not install, because it is large). For the second, cases are written as a text that names the
+// formula and its numbers, each in full; torch_compare.py makes the same with PyTorch and
+// compares. With CHOIR_TORCH_STORE=FILE it also writes torch_stored.txt anew.
 #include "op/torch_cases.h"
+#include "op/torch_stored.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +18,8 @@ enum { MAX = 6 };
 
 typedef struct {
 	given g;
-	FILE *out;
+	FILE *out; // of the cases, or NULL
+	FILE *stored; // the numbers of PyTorch, or NULL
 } compare;
 
 static choir_tensor *normal(compare *c, choir_shape shape)
@@ -61,16 +64,24 @@ static void write_case(compare *c, const char *formula, size_t n, choir_tensor *
 	for (size_t i = 0; i < n; i++)
 		if (chi_dtype_is_float(in[i]->dtype))
 			sources[floats++] = in[i];
-	fprintf(c->out, "%s\n%zu\n", formula, n);
-	for (size_t i = 0; i < n; i++)
-		write_tensor(c->out, in[i]);
-	write_tensor(c->out, y);
-	write_tensor(c->out, dy);
+	if (c->stored)
+		torch_stored_check(c->stored, formula, "result", y);
+	if (c->out) {
+		fprintf(c->out, "%s\n%zu\n", formula, n);
+		for (size_t i = 0; i < n; i++)
+			write_tensor(c->out, in[i]);
+		write_tensor(c->out, y);
+		write_tensor(c->out, dy);
+	}
 	choir_tensor *sum = choir_sum(choir_multiply(y, dy), CHOIR_ALL_AXES);
 	if (choir_tape_gradient(tape, sum, floats, sources, gradients) != CHOIR_OK)
 		fail_msg("%s: %s", formula, choir_error());
-	for (size_t i = 0; i < floats; i++)
-		write_tensor(c->out, gradients[i]);
+	for (size_t i = 0; i < floats; i++) {
+		if (c->stored)
+			torch_stored_check(c->stored, formula, "gradient", gradients[i]);
+		if (c->out)
+			write_tensor(c->out, gradients[i]);
+	}
 	choir_frame_clear(c->g.frame);
 }
 
@@ -461,30 +472,49 @@ static const char *find_python(void)
 	return NULL;
 }
 
+static void run_cases(compare *c)
+{
+	given_open(&c->g, "cpu:0", 77);
+	elementwise(c);
+	pairs(c);
+	products(c);
+	moves_and_reductions(c);
+	norms(c);
+	convolutions(c);
+	pools(c);
+	sequences(c);
+	losses(c);
+	other_cases(c);
+	given_close(&c->g);
+}
+
+static void with_stored_numbers(void **state)
+{
+	(void) state;
+	compare c = { .stored = fopen(CHOIR_SOURCE_DIR "/tests/op/torch_stored.txt", "r") };
+	assert_non_null(c.stored);
+	run_cases(&c);
+	assert_int_equal(fgetc(c.stored), EOF);
+	fclose(c.stored);
+}
+
 static void with_pytorch(void **state)
 {
-	char path[] = "/tmp/choir-torch-XXXXXX", command[600];
+	char path[] = "/tmp/choir-torch-XXXXXX", command[1000];
+	const char *python = find_python(), *store = getenv("CHOIR_TORCH_STORE");
+	(void) state;
+	if (!python) {
+		print_message("no Python here has PyTorch\n");
+		skip();
+	}
 	const int fd = mkstemp(path);
-	compare c;
-
 	assert_true(fd >= 0);
-	c.out = fdopen(fd, "w");
+	compare c = { .out = fdopen(fd, "w") };
 	assert_non_null(c.out);
-	given_open(&c.g, "cpu:0", 77);
-	elementwise(&c);
-	pairs(&c);
-	products(&c);
-	moves_and_reductions(&c);
-	norms(&c);
-	convolutions(&c);
-	pools(&c);
-	sequences(&c);
-	losses(&c);
-	other_cases(&c);
-	given_close(&c.g);
+	run_cases(&c);
 	assert_int_equal(fclose(c.out), 0);
-	snprintf(command, sizeof command, "env -u LD_PRELOAD %s -B %s/tests/op/torch_compare.py %s",
-			(const char *) *state, CHOIR_SOURCE_DIR, path);
+	snprintf(command, sizeof command, "env -u LD_PRELOAD %s -B %s/tests/op/torch_compare.py %s %s",
+			python, CHOIR_SOURCE_DIR, path, store ? store : "");
 	const int status = system(command);
 	remove(path);
 	assert_int_equal(status, 0);
@@ -492,13 +522,7 @@ static void with_pytorch(void **state)
 
 int main(void)
 {
-	char *python = (char *) (uintptr_t) find_python();
-	const struct CMUnitTest tests[] = { cmocka_unit_test_prestate(with_pytorch, python) };
-
-	if (python)
-		return cmocka_run_group_tests(tests, NULL, NULL);
-	fprintf(stderr,
-			"skipped: no Python here has PyTorch (Debian: python3-torch, which is large: "
-			"tools/setup leaves it out)\n");
-	return 77;
+	const struct CMUnitTest tests[] = { cmocka_unit_test(with_pytorch),
+		cmocka_unit_test(with_stored_numbers) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

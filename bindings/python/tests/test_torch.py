@@ -1,13 +1,16 @@
-"""A net of torch in Choir: its losses, step by step. Without torch the test is skipped."""
+"""A net of torch in Choir: its losses, step by step. Those of torch are stored; where a test finds torch, it
+compares with torch, too."""
 
+import importlib.util
 import json
 import struct
 
 import choir
-import numpy as np
 import pytest
 
-STEPS, BATCH = 100, 32
+from torch_net import BATCH, STEPS, STORED, draw, losses_of_torch
+
+has_torch = importlib.util.find_spec("torch") is not None
 
 
 def write_safetensors(path, arrays):
@@ -19,41 +22,33 @@ def write_safetensors(path, arrays):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
-def test_a_net_follows_the_losses_of_torch(tmp_path):
-    torch = pytest.importorskip("torch")
-    torch.manual_seed(1)
-    random = np.random.default_rng(2)
-    x = random.normal(size=(4 * BATCH, 12)).astype(np.float32)
-    y = (x @ random.normal(size=(12, 5))).argmax(1).astype(np.int32)
-    theirs = torch.nn.Sequential()
-    theirs.add_module("hidden", torch.nn.Linear(12, 48))
-    theirs.add_module("tanh", torch.nn.Tanh())
-    theirs.add_module("out", torch.nn.Linear(48, 5))
-    write_safetensors(tmp_path / "torch.safetensors", {k: v.numpy() for k, v in theirs.state_dict().items()})
+def losses_of_choir(folder):
+    x, y, weights = draw()
+    write_safetensors(folder / "torch.safetensors", weights)
     s = choir.Strategy("mirrored", replicas=2)
     with s.scope():
-        ours = choir.sequential(choir.layer("dense", "hidden", 12, 48, "tanh"), choir.layer("dense", "out", 48, 5, "linear"))
+        net = choir.sequential(choir.layer("dense", "hidden", 12, 48, "tanh"), choir.layer("dense", "out", 48, 5, "linear"))
         momentum = choir.Optimizer("momentum", learning_rate=0.05, momentum=0.9)
-    s.restore(str(tmp_path / "torch.safetensors"), map="torch")
+    s.restore(str(folder / "torch.safetensors"), map="torch")
 
     def step(r):
         tape = r.tape()
-        losses = choir.op.sparse_softmax_cross_entropy(r.argument("y"), ours(r.argument("x")))
+        losses = choir.op.sparse_softmax_cross_entropy(r.argument("y"), net(r.argument("x")))
         mean = r.average_loss(losses)
         momentum.minimize(mean, tape)
         return r.all_reduce(mean)
 
-    sgd = torch.optim.SGD(theirs.parameters(), lr=0.05, momentum=0.9)
-    data, first, steps = choir.Dataset(s, {"x": x, "y": y}, batch=BATCH), None, 0
-    while steps < STEPS:
-        for i, batch in enumerate(data):
-            part = slice(i * BATCH, (i + 1) * BATCH)
-            sgd.zero_grad()
-            loss = torch.nn.functional.cross_entropy(theirs(torch.from_numpy(x[part])), torch.from_numpy(y[part]).long())
-            loss.backward()
-            sgd.step()
-            found = float(s.run(step, batch)[0])
-            assert abs(found - loss.item()) < 1e-5, steps
-            first = first or found
-            steps += 1
-    assert found < first / 2
+    data, losses = choir.Dataset(s, {"x": x, "y": y}, batch=BATCH), []
+    while len(losses) < STEPS:
+        losses += [float(s.run(step, batch)[0]) for batch in data]
+    return losses
+
+
+@pytest.mark.parametrize("source", ["stored", pytest.param("torch", marks=pytest.mark.skipif(not has_torch, reason="no torch"))])
+def test_a_net_follows_the_losses_of_torch(tmp_path, source):
+    theirs = losses_of_torch() if source == "torch" else [float(line) for line in STORED.read_text().split()]
+    ours = losses_of_choir(tmp_path)
+    assert len(theirs) == len(ours) == STEPS
+    for step, (found, needed) in enumerate(zip(ours, theirs)):
+        assert abs(found - needed) < 1e-5, step
+    assert ours[-1] < ours[0] / 2

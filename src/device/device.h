@@ -83,6 +83,8 @@ choir_status chi_stream_send(chi_stream *s, void *to, const void *from, size_t b
 // From host to device memory; up to 1 MiB is only queued. The host memory may change at once; the
 // stream reports failures.
 choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t bytes);
+// As post, but the host memory may change only after a wait for the stream.
+choir_status chi_stream_post_kept(chi_stream *s, void *to, const void *from, size_t bytes);
 
 // Queues a copy to the host. After a wait, the second function moves the bytes to `to` and frees
 // it. to NULL: the wait failed, and the stream keeps the copy.

@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "base/size.h"
 #include "device/quarantine.h"
+#include "device/remote/remote_device.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -236,6 +237,14 @@ choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t b
 	else
 		chi_staging_buffer_free(staging);
 	return marked;
+}
+
+choir_status chi_stream_post_kept(chi_stream *s, void *to, const void *from, size_t bytes)
+{
+	choir_device *d = s->device;
+	return d->table->copy == chi_remote_table.copy // a registered table is a copy
+			? chi_device_failed(d, "copy", chi_remote_copy_kept(s->state, to, from, bytes))
+			: chi_stream_post(s, to, from, bytes);
 }
 
 chi_staging_buffer *chi_stream_fetch_later(chi_stream *s, const void *from, size_t bytes)

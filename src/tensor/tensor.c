@@ -287,15 +287,17 @@ choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape
 	return view(t->frame, t, t->data, shape, false);
 }
 
-static choir_status copy_bytes(choir_frame *f, void *to, const choir_tensor *t)
+// What was published stays until the run ends, which waits for its streams.
+static choir_status copy_bytes(choir_frame *f, void *to, const choir_tensor *t, bool published)
 {
 	const size_t bytes = chi_tensor_bytes(t);
 	choir_device *from = chi_tensor_memory_device(t);
 	if (bytes == 0)
 		return CHOIR_OK;
-	return from->host_memory && !f->device->host_memory
-			? chi_stream_post(f->stream, to, t->data, bytes)
-			: chi_device_copy(f->stream, f->device, to, from, t->data, bytes);
+	if (!from->host_memory || f->device->host_memory)
+		return chi_device_copy(f->stream, f->device, to, from, t->data, bytes);
+	return published ? chi_stream_post_kept(f->stream, to, t->data, bytes)
+					 : chi_stream_post(f->stream, to, t->data, bytes);
 }
 
 static choir_tensor *copy(choir_frame *f, const choir_tensor *t, bool published)
@@ -307,7 +309,7 @@ static choir_tensor *copy(choir_frame *f, const choir_tensor *t, bool published)
 		return NULL;
 	choir_status status = follow(f, t, published);
 	if (status == CHOIR_OK)
-		status = copy_bytes(f, out->data, t);
+		status = copy_bytes(f, out->data, t, published);
 	if (status != CHOIR_OK)
 		return chi_frame_null_argument(f, "copy");
 	return chi_slices_follow(copy_kind(out, t), t, true);

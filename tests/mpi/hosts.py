@@ -1,5 +1,5 @@
 """The commands of docs/cluster.md, as they are written there, on hosts that are namespaces of this machine: each
-has its own network, host name and /dev/shm. Commands for two hosts begin with a line such as "# on b".
+has its own network, host name and /dev/shm. No key of a job may be seen meanwhile. Commands for two hosts begin with a line such as "# on b".
 A script takes the place of ssh, another one that of srun. Arguments: the project's folder, the command, the
 folder of the build, then the MPIs of this build. Exit status 77: the system makes no namespaces."""
 
@@ -20,7 +20,9 @@ MPIS = sys.argv[4:]
 SECONDS = 120
 NAMES = {"a": "10.97.0.1", "b": "10.97.0.2"}
 TWO = "Commands for two hosts"
-SECTIONS = {"Devices of other machines": 1, "Coordinator, workers and parameter servers": 3, TWO: 8}  # and listings
+SECTIONS = {"choir run": 1, "Devices of other machines": 1, "Coordinator, workers and parameter servers": 3,
+            TWO: 8}  # and listings
+TABLES = {"choir run": 6, "Hosts": 4}  # and commands that start ./program
 
 SSH = """printf '%s\\n' "$*" >> FOLDER/arguments
 while [ "${1#-}" != "$1" ]; do case $1 in -[opl]) shift 2 ;; *) shift ;; esac; done
@@ -180,6 +182,34 @@ def commands(page, section):
         yield (host[1] if host else "a"), listing
 
 
+def run_tables(hosts, page, folder):
+    """The commands in the tables of two sections. All workers are on the hosts that a command names."""
+    where = folder / "tables"
+    where.mkdir()
+    write(where / "program", "#!/bin/sh\necho on $(hostname)\n"
+          "exec choir train --model mlp --data digits:200 --epochs 1 --replicas 4\n", folder)
+    write(where / "hosts.txt", "a:2\nb slots=2\n", folder)
+    weights = set()
+    for section, number in TABLES.items():
+        text = page.split(f"\n## {section}\n")[1].split("\n## ")[0]
+        found = re.findall(r"`((?:choir run|mpirun) [^`]*\./program)`", text)
+        if len(found) != number:
+            sys.exit(f"{len(found)} commands in the table of \"{section}\", not {number}")
+        for command in found:
+            mpi = "mpich" if re.search("--mpi mpich|-hosts ", command.replace("--hosts", "")) else "openmpi"
+            if mpi not in MPIS and "--mpi none" not in command and command != "choir run -- ./program":
+                continue
+            line = re.sub(r"^mpirun\b", f"mpirun.{mpi}", command)  # the system's choice is one of them
+            said = hosts.run("a", line, where)
+            workers = int((re.search(r"-n (\d)", command) or [0, 1])[1])
+            places = [said.count(f"on {name}\n") for name in NAMES]
+            if places != ([workers // 2] * 2 if "host" in command else [workers, 0]):
+                sys.exit(f"{command}: workers on hosts: {places}: {said[-3000:]}")
+            weights.update(re.findall(r"weights ([0-9a-f]{16})", said))
+    if len(weights) != 1:
+        sys.exit(f"weights of the tables' commands: {weights}")
+
+
 def main():
     page = (ROOT / "docs/cluster.md").read_text()
     folder = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))  # which both hosts see
@@ -205,6 +235,7 @@ def main():
                     weights.update(re.findall(r"weights ([0-9a-f]{16})", said))
         if len(weights) != 1:
             sys.exit(f"on two hosts the weights should be those of one: {weights}")
+        run_tables(hosts, page, folder)
         watch.end()
     finally:
         watch.over.set()

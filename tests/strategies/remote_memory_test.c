@@ -1,5 +1,9 @@
 // A server on this host reads what a program writes from the program's memory; if it may not, the
 // bytes travel in messages. What a program says about its memory is not trusted.
+#include "choir/op.h"
+#include "choir/replica.h"
+#include "choir/strategy.h"
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/process_memory.h"
@@ -88,6 +92,65 @@ TEST(what_is_written_stays_until_it_is_read)
 		write_pieces(d, refuses ? 0 : server);
 		assert_int_equal(r->reads, !refuses);
 		assert_int_equal(loans(r), refuses ? 0 : CHI_REMOTE_LOANS);
+		end(server);
+	}
+}
+
+static choir_status negate(choir_replica *r, void *user)
+{
+	(void) user;
+	return choir_replica_return(r, "y", choir_negate(choir_replica_arg(r, "x")));
+}
+
+// Arguments stay until the run's end, so the server needs no loan of them.
+static void run_with_argument(const char *address, const chi_remote_server *r)
+{
+	enum { ELEMENTS = CHI_REMOTE_PIECE / 4 * 2 + 9001 };
+	char name[200];
+	float *sent = chi_alloc(ELEMENTS * sizeof *sent), *found = chi_alloc(ELEMENTS * sizeof *found);
+	snprintf(name, sizeof name, "remote:%s/cpu:0", address);
+	choir_strategy *s = choir_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .devices = name, .replicas = 1));
+	choir_values *args = choir_values_new(s), *results = NULL;
+	for (int run = 0; run < 3; run++) {
+		for (int i = 0; i < ELEMENTS; i++)
+			sent[i] = (float) (i % 1000 + run);
+		if (run == 0)
+			assert_int_equal(choir_values_split(args, "x",
+									 choir_borrow(choir_values_frame(args), CHOIR_F32,
+											 CHOIR_SHAPE(ELEMENTS), sent)),
+					CHOIR_OK);
+		if (choir_strategy_run(s, negate, NULL, args, &results) != CHOIR_OK)
+			fail_msg("%s", choir_error());
+		memset(sent, 0, ELEMENTS * sizeof *sent);
+		assert_int_equal(
+				choir_tensor_to_host(choir_value_local(choir_values_find(results, "y"), 0), found,
+						ELEMENTS * sizeof *found),
+				CHOIR_OK);
+		for (int i = 0; i < ELEMENTS; i++)
+			if (found[i] != -(float) (i % 1000 + run))
+				fail_msg("run %d, element %d is %g", run, i, (double) found[i]);
+	}
+	assert_int_equal(loans(r), 0);
+	choir_values_free(results);
+	choir_values_free(args);
+	choir_strategy_free(s);
+	chi_free(found);
+	chi_free(sent);
+}
+
+TEST(a_runs_arguments_are_read_where_they_lie)
+{
+	for (int refuses = 0; refuses < 2; refuses++) {
+		const char *address;
+		const chi_remote_server *r;
+		chi_process_memory_refuse(refuses);
+		const pid_t server = servers_fork(&address, 0);
+		chi_process_memory_refuse(false);
+		(void) find(address, &r);
+		for (int i = 0; !refuses && !r->reads && i < 5000; i++)
+			chi_thread_nap(0.001);
+		run_with_argument(address, r);
 		end(server);
 	}
 }

@@ -1,5 +1,6 @@
 // The program's connection to a server of devices. Its thread sleeps while idle. While commands
-// come it polls every 0.5 ms: only an awaited call wakes it, and a frame carries many commands.
+// come it polls, at first often and then every 0.5 ms: only an awaited call wakes it, and a frame
+// carries many commands. After a sleep the server has nothing to do.
 #include "device/remote/remote_client.h"
 
 #include "base/alloc.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double LOOK = 0.0005, ACTIVE = 0.001, LONGEST = 60; // seconds
+static const double FIRST_LOOK = 0.00005, LOOK = 0.0005, ACTIVE = 0.001, LONGEST = 60; // seconds
 static const double STARTS = 2, PAUSE = 0.02; // of a server that does not listen yet
 enum { LINK_MAX = 1 << 20, URGENT = 1 << 16 }; // bytes
 
@@ -136,7 +137,8 @@ static void take_end(void *user, chi_peer *peer, choir_status status)
 	chi_mutex_unlock(&r->lock);
 }
 
-static bool take_commands(chi_remote_server *r, chi_pack *commands, double *active, double *until)
+static bool take_commands(
+		chi_remote_server *r, chi_pack *commands, double *active, double *look, double *until)
 {
 	const double now = chi_clock_now();
 	commands->bytes = 0;
@@ -151,7 +153,8 @@ static bool take_commands(chi_remote_server *r, chi_pack *commands, double *acti
 		chi_cond_broadcast(&r->changed);
 	}
 	r->asleep = !full && now > *active + ACTIVE;
-	*until = full || r->asleep ? HUGE_VAL : now + LOOK;
+	*look = r->asleep ? FIRST_LOOK / 2 : fmin(2 * *look, LOOK);
+	*until = full || r->asleep ? HUGE_VAL : now + *look;
 	chi_mutex_unlock(&r->lock);
 	return goes_on;
 }
@@ -160,9 +163,9 @@ static void work(void *arg)
 {
 	chi_remote_server *r = arg;
 	chi_pack commands = { 0 };
-	double active = chi_clock_now(), until;
+	double active = chi_clock_now(), look = LOOK, until;
 	choir_status status = CHOIR_OK;
-	while (status == CHOIR_OK && take_commands(r, &commands, &active, &until)) {
+	while (status == CHOIR_OK && take_commands(r, &commands, &active, &look, &until)) {
 		const choir_connection_part part = { commands.data, commands.bytes };
 		if (commands.bytes > 0) // a failure ends the peer, as take_end reports
 			(void) chi_peer_send(r->peer, CHI_REMOTE_COMMANDS, 0, &part, 1);

@@ -259,23 +259,29 @@ static choir_status introduce(chi_remote_server *r, const chi_remote_server *oth
 	return chi_remote_end(r, NULL);
 }
 
-// On this host: only where the bytes lie is sent. *lent: false if they must be sent.
+// Only where the bytes lie is sent. The server's lock is held until the end.
+static choir_status queue_take(chi_remote_stream *s, uint64_t to, const void *from, size_t bytes)
+{
+	chi_pack *p = &s->server->outbox;
+	chi_pack_u64(p, to);
+	chi_pack_u64(p, bytes);
+	chi_pack_u64(p, (uintptr_t) from);
+	return chi_remote_end(s->server, s);
+}
+
+// On this host. *lent: false if the bytes must be sent.
 static choir_status lend_piece(
 		chi_remote_stream *s, uint64_t to, const unsigned char *from, size_t bytes, bool *lent)
 {
-	chi_remote_server *r = s->server;
 	chi_remote_loan *loan = bytes < LENT ? NULL : chi_remote_lend(s);
 	*lent = loan != NULL;
 	if (loan == NULL)
 		return CHOIR_OK;
 	memcpy(loan->memory, from, bytes);
-	CHOIR_TRY(chi_remote_begin(r, s, CHI_COMMAND_TAKE, 24));
-	chi_pack_u64(&r->outbox, to);
-	chi_pack_u64(&r->outbox, bytes);
-	chi_pack_u64(&r->outbox, (uintptr_t) loan->memory);
+	CHOIR_TRY(chi_remote_begin(s->server, s, CHI_COMMAND_TAKE, 24));
 	loan->number = s->queued + 1;
-	CHOIR_TRY(chi_remote_end(r, s));
-	chi_remote_flush(r);
+	CHOIR_TRY(queue_take(s, to, loan->memory, bytes));
+	chi_remote_flush(s->server);
 	return CHOIR_OK;
 }
 
@@ -353,6 +359,23 @@ static choir_status copy(void *stream, void *to, const void *from, size_t bytes)
 						? send_piece(s, a + at, (const unsigned char *) from + at, piece)
 						: fetch_piece(s, (unsigned char *) to + at, b + at, piece));
 	}
+	return CHOIR_OK;
+}
+
+choir_status chi_remote_copy_kept(void *stream, void *to, const void *from, size_t bytes)
+{
+	chi_remote_stream *s = stream;
+	const uint64_t target = (uint64_t) (uintptr_t) to;
+	for (size_t at = 0, piece; at < bytes; at += piece) {
+		piece = bytes - at < CHI_REMOTE_PIECE ? bytes - at : CHI_REMOTE_PIECE;
+		CHOIR_TRY(chi_remote_begin(s->server, s, CHI_COMMAND_TAKE, 24));
+		if (piece < LENT || !s->server->reads) {
+			chi_remote_cancel(s->server);
+			return copy(s, (char *) to + at, (const char *) from + at, bytes - at);
+		}
+		CHOIR_TRY(queue_take(s, target + at, (const char *) from + at, piece));
+	}
+	chi_remote_flush(s->server);
 	return CHOIR_OK;
 }
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const precision_names[] = { "f32", "mixed_bf16", "mixed_f16", "auto", NULL };
-const char precision_help[] = "precision: f32, mixed_bf16, mixed_f16, or auto, which\n"
-							  "measures f32 and mixed_bf16 and chooses one (f32)";
+const char *const precision_names[] = { "f32", "tf32", "mixed_bf16", "mixed_f16", "auto", NULL };
+const char precision_help[] = "precision: f32, tf32, mixed_bf16, mixed_f16, or auto,\n"
+							  "which measures f32 and mixed_bf16 and chooses one (f32)";
 
 choir_precision precision_of(const char *name)
 {
@@ -38,6 +38,15 @@ const choir_loss_scale *precision_loss_scale(const choir_strategy *s, choir_dtyp
 																						 : NULL;
 }
 
+static void report_tf32(const char *who, const choir_device *d)
+{
+	char line[240];
+	snprintf(line, sizeof line,
+			"--precision tf32: %s has no TF32; all operations run in f32, with the bits of f32",
+			choir_device_name(d));
+	print_error(who, line);
+}
+
 choir_status precision_report(const char *who, const char *name, const choir_strategy *s)
 {
 	const choir_precision asked = precision_of(name), taken = choir_strategy_precision(s);
@@ -45,10 +54,16 @@ choir_status precision_report(const char *who, const char *name, const choir_str
 			asked == CHOIR_PRECISION_AUTO ? CHOIR_PRECISION_MIXED_BF16 : taken;
 	char line[240];
 	double cost;
+	choir_device *d = choir_strategy_worker_device(s, 0);
 	if (measured == CHOIR_PRECISION_F32 || !choir_strategy_is_chief(s))
 		return CHOIR_OK;
+	if (measured == CHOIR_PRECISION_TF32) {
+		if (!choir_precision_is_narrow(measured, "matmul", d))
+			report_tf32(who, d);
+		return CHOIR_OK;
+	}
 	const bool native = choir_precision_is_native(measured);
-	CHOIR_TRY(choir_precision_measure(measured, choir_strategy_worker_device(s, 0), &cost));
+	CHOIR_TRY(choir_precision_measure(measured, d, &cost));
 	if (asked != CHOIR_PRECISION_AUTO && native && cost <= 1)
 		return CHOIR_OK;
 	snprintf(line, sizeof line,
@@ -80,10 +95,11 @@ static void print_list(const char *title, const choir_strategy *s, bool narrow)
 
 void precision_print_rules(const choir_strategy *s)
 {
-	printf("precision %s\n", choir_precision_name(choir_strategy_precision(s)));
-	if (choir_strategy_precision(s) == CHOIR_PRECISION_F32)
+	const choir_precision p = choir_strategy_precision(s);
+	printf("precision %s\n", choir_precision_name(p));
+	if (p == CHOIR_PRECISION_F32)
 		return;
-	print_list("16 bits", s, true);
+	print_list(p == CHOIR_PRECISION_TF32 ? "TF32" : "16 bits", s, true);
 	print_list("f32", s, false);
 	printf("  other operations, sums, and the statistics of norms: f32\n");
 }

@@ -18,7 +18,7 @@ choir_dtype wire_of(const char *name);
 const choir_loss_scale *precision_loss_scale(const choir_strategy *s, choir_dtype wire);
 
 // Prints on standard error what AUTO took, or that a mixed precision is slower than f32 or has no
-// instructions here, with the measured factor. Nothing for f32.
+// instructions here, with the measured factor, or that there is no TF32. Nothing for f32.
 choir_status precision_report(const char *who, const char *name, const choir_strategy *s);
-// Prints the operations that run in 16 bits and in f32, by the table of rules.
+// Prints the operations that run in 16 bits or TF32, and those in f32, by the table of rules.
 void precision_print_rules(const choir_strategy *s);

@@ -262,6 +262,9 @@ static const kernel kernels[] = {
 	{ "attention", FLOATS, run_attention, attention_scratch },
 	{ "attention_gradient", FLOATS, run_attention_gradient, attention_gradient_scratch,
 			score_gradient },
+	{ "attention", F32, run_attention, attention_scratch, NULL, NULL, true },
+	{ "attention_gradient", F32, run_attention_gradient, attention_gradient_scratch,
+			score_gradient, NULL, true },
 };
 const kernel_list attention_kernels = list_of(kernels);
 

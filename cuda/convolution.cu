@@ -19,6 +19,7 @@ static convolution convolution_of(const choir_kernel_call *call, pass of)
 	convolution v = {};
 	v.of = of;
 	v.dtype = call->in[0].dtype;
+	v.tf32 = is_in_tf32(call);
 	v.n = x->dim[0], v.h = x->dim[1], v.w = x->dim[2], v.c = x->dim[3];
 	v.kh = k[0], v.kw = k[1], v.group_c = k[2], v.out = k[3];
 	v.oh = y->dim[1], v.ow = y->dim[2];
@@ -169,6 +170,11 @@ static const kernel kernels[] = {
 			score_product },
 	{ "conv2d_gradient_filter", FLOATS, run<GRADIENT_FILTER>, scratch<GRADIENT_FILTER>,
 			score_product },
+	{ "conv2d", F32, run_forward, scratch<FORWARD>, score_product, NULL, true },
+	{ "conv2d_gradient_input", F32, run<GRADIENT_INPUT>, scratch<GRADIENT_INPUT>, score_product,
+			NULL, true },
+	{ "conv2d_gradient_filter", F32, run<GRADIENT_FILTER>, scratch<GRADIENT_FILTER>, score_product,
+			NULL, true },
 };
 const kernel_list convolution_kernels = list_of(kernels);
 

@@ -11,6 +11,7 @@ enum pass { FORWARD, GRADIENT_INPUT, GRADIENT_FILTER };
 struct convolution {
 	pass of;
 	choir_dtype dtype;
+	bool tf32;
 	int64_t n, h, w, c, kh, kw, group_c, out, group_out, oh, ow, groups;
 	int64_t stride, dilation, top, left, bottom, right;
 

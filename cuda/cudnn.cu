@@ -62,7 +62,7 @@ static cudnnDataType_t dnn_type(choir_dtype dtype)
 								  : CUDNN_DATA_FLOAT;
 }
 
-// f32 is multiplied in f32: TF32 is never allowed here.
+// For f32, the default math may use TF32.
 static choir_status describe(const convolution *v, dnn_call *d)
 {
 	const cudnnDataType_t type = dnn_type(v->dtype);
@@ -82,8 +82,10 @@ static choir_status describe(const convolution *v, dnn_call *d)
 			framed ? 0 : (int) v->left, stride, stride, dilation, dilation,
 			CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
 	TRY_DNN(cudnnSetConvolutionGroupCount(d->convolution, (int) v->groups));
-	TRY_DNN(cudnnSetConvolutionMathType(
-			d->convolution, v->dtype == CHOIR_F32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH));
+	TRY_DNN(cudnnSetConvolutionMathType(d->convolution,
+			v->dtype != CHOIR_F32 ? CUDNN_TENSOR_OP_MATH
+					: v->tf32	  ? CUDNN_DEFAULT_MATH
+								  : CUDNN_FMA_MATH));
 	return CHOIR_OK;
 }
 
@@ -133,8 +135,8 @@ static bool is_possible(const convolution *v)
 // Needs the device's dnn_lock.
 static choir_status choose(device *dev, const convolution *v, const dnn_call *d, dnn_choice *out)
 {
-	const dnn_key key = { { v->of * 8 + v->dtype, v->n, v->h, v->w, v->c, v->kh, v->kw, v->out,
-			v->groups, v->stride, v->dilation, v->top << 32 | v->bottom,
+	const dnn_key key = { { (v->tf32 * 4 + v->of) * 8 + v->dtype, v->n, v->h, v->w, v->c, v->kh,
+			v->kw, v->out, v->groups, v->stride, v->dilation, v->top << 32 | v->bottom,
 			v->left << 32 | v->right } };
 	auto known = dev->convolutions.find(key);
 	if (known != dev->convolutions.end()) {

@@ -81,15 +81,18 @@ static choir_status lay_out(descriptors *d, cublasLtMatrixLayout_t *layout, choi
 	return set(d, *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, apart);
 }
 
-// Sums are in f32 or f64. f32 is multiplied in f32: TF32 is never allowed here.
+// Sums are in f32 or f64.
 static choir_status describe(const product *p, descriptors *d)
 {
 	const bool wide = p->dtype == CHOIR_F64, at = p->a_transposed, bt = p->b_transposed;
 	const int32_t a = at ? CUBLAS_OP_T : CUBLAS_OP_N, b = bt ? CUBLAS_OP_T : CUBLAS_OP_N;
+	const cublasComputeType_t compute = wide ? CUBLAS_COMPUTE_64F
+			: p->tf32						 ? CUBLAS_COMPUTE_32F_FAST_TF32
+											 : CUBLAS_COMPUTE_32F;
 	const cublasLtEpilogue_t epilogue =
 			p->bias != NULL ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-	CHOIR_TRY(CALL_LT(d, cublasLtMatmulDescCreate, &d->product,
-			wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, wide ? CUDA_R_64F : CUDA_R_32F));
+	CHOIR_TRY(CALL_LT(
+			d, cublasLtMatmulDescCreate, &d->product, compute, wide ? CUDA_R_64F : CUDA_R_32F));
 	CHOIR_TRY(set(d, CUBLASLT_MATMUL_DESC_TRANSA, b));
 	CHOIR_TRY(set(d, CUBLASLT_MATMUL_DESC_TRANSB, a));
 	CHOIR_TRY(set(d, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
@@ -135,7 +138,7 @@ static choir_status choose(
 {
 	const product_key key = { { p->dtype * 8 + p->out_dtype, p->m, p->n, p->k, p->batch, p->a_row,
 			p->b_row, p->out_row, p->a_apart, p->b_apart, p->out_apart,
-			(p->bias != NULL) * 4 + p->a_transposed * 2 + p->b_transposed,
+			p->tf32 * 8 + (p->bias != NULL) * 4 + p->a_transposed * 2 + p->b_transposed,
 			(int64_t) alignment_of(p->a) << 32 | alignment_of(p->b) << 16 |
 					alignment_of(p->out) } };
 	std::lock_guard<std::mutex> hold(dev->lock);
@@ -181,8 +184,9 @@ struct slow_product {
 	}
 };
 
-choir_status multiply(const choir_kernel_call *c, const product *p, void *workspace)
+choir_status multiply(const choir_kernel_call *c, product *p, void *workspace)
 {
+	p->tf32 = is_in_tf32(c);
 	return cublas() != NULL ? multiply_by_cublas(stream_of(c->stream), p, workspace)
 							: for_float<slow_product>(p->dtype, c, p);
 }
@@ -291,6 +295,8 @@ int score_product(const choir_kernel_call *c)
 static const kernel kernels[] = {
 	{ "matmul", FLOATS, run_matmul, product_scratch, score_product },
 	{ "dense", FLOATS, run_dense, product_scratch, score_product },
+	{ "matmul", F32, run_matmul, product_scratch, score_product, NULL, true },
+	{ "dense", F32, run_dense, product_scratch, score_product, NULL, true },
 };
 const kernel_list product_kernels = list_of(kernels);
 

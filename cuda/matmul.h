@@ -13,7 +13,7 @@ struct product {
 	int64_t m, n, k, batch;
 	int64_t a_row, b_row, out_row; // elements from one stored row to the next
 	int64_t a_apart, b_apart, out_apart; // from one matrix to the next
-	bool a_transposed, b_transposed;
+	bool a_transposed, b_transposed, tf32;
 	double alpha;
 	const void *a, *b;
 	const void *bias; // of out's dtype, only for cuBLASLt; NULL: none
@@ -28,7 +28,8 @@ int score_product(const choir_kernel_call *c);
 
 // The bytes of workspace of a product, 64-byte aligned.
 size_t product_workspace();
-choir_status multiply(const choir_kernel_call *c, const product *p, void *workspace);
+// Sets p->tf32.
+choir_status multiply(const choir_kernel_call *c, product *p, void *workspace);
 
 // Adds a bias (NULL: none) to out [n / width, width], and applies the activation.
 choir_status finish(const choir_kernel_call *c, const choir_buffer *bias, int64_t width,

@@ -40,7 +40,8 @@ static std::vector<choir_kernel_table> make_tables()
 				t.version = CHOIR_TABLE_VERSION;
 				t.operation = k->operation;
 				t.kind = "gpu";
-				t.name = "cuda";
+				t.name = k->tf32 ? "cuda_tf32" : "cuda";
+				t.arithmetic = k->tf32 ? CHOIR_ARITHMETIC_TF32 : CHOIR_ARITHMETIC_OF_DTYPE;
 				t.dtype = (choir_dtype) dtype;
 				t.user = k;
 				t.score = k->score;

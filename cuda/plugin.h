@@ -161,7 +161,14 @@ struct kernel {
 	size_t (*scratch)(const choir_kernel_call *call) = NULL;
 	int (*score)(const choir_kernel_call *call) = NULL;
 	choir_status (*run_all)(const choir_kernel_call *calls, size_t count) = NULL;
+	bool tf32 = false; // products round operands of f32 to TF32
 };
+
+// Of a call of a kernel of these lists.
+inline bool is_in_tf32(const choir_kernel_call *c)
+{
+	return ((const kernel *) c->user)->tf32;
+}
 
 struct kernel_list {
 	const kernel *first;

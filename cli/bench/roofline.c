@@ -61,7 +61,7 @@ choir_status limit_find(
 		.bytes = COPIED / (size_t) devices, .bf16 = choir_precision_is_native(p), .flops = each
 	};
 	const step_size size = { (double) batch, model_plan_weights(plan),
-		p == CHOIR_PRECISION_F32 ? 4 : 2, slots, devices };
+		p <= CHOIR_PRECISION_TF32 ? 4 : 2, slots, devices };
 	*out = (limit){ .seconds = 0 };
 	if (each == NULL)
 		return choir_fail(

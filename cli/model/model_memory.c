@@ -6,7 +6,7 @@
 memory_plan memory_needed(
 		const model_plan *plan, const choir_strategy *s, int slots, int64_t batch)
 {
-	const bool mixed = choir_strategy_precision(s) != CHOIR_PRECISION_F32;
+	const bool mixed = choir_strategy_precision(s) > CHOIR_PRECISION_TF32;
 	const double weights = sizeof(float) * model_plan_weights(plan);
 	const double activations = (mixed ? 2 : sizeof(float)) * model_plan_activations(plan);
 	const int replicas = choir_strategy_replicas(s), devices = choir_strategy_worker_devices(s);

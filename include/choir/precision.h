@@ -17,6 +17,10 @@ CHOIR_C_BEGIN
 typedef enum {
 	CHOIR_PRECISION_DEFAULT, // for a strategy: f32; for a layer: the frame's
 	CHOIR_PRECISION_F32,
+	// All tensors are f32. A device with TF32 rounds the operands of products, convolutions and
+	// attention to 11 significant bits. On another device: F32. CPUs and remote devices have no
+	// TF32.
+	CHOIR_PRECISION_TF32,
 	CHOIR_PRECISION_MIXED_BF16, // 8 significant bits, the range of f32
 	// 11 significant bits, magnitudes from 6e-8 to 65504. Gradients need a loss scale
 	// (optimizer.h).
@@ -26,7 +30,7 @@ typedef enum {
 	CHOIR_PRECISION_AUTO
 } choir_precision;
 
-// "f32", "mixed_bf16", "mixed_f16", "auto", "default", or "unknown".
+// "f32", "tf32", "mixed_bf16", "mixed_f16", "auto", "default", or "unknown".
 const char *choir_precision_name(choir_precision p);
 
 // Sets the precision of the next operations in f, and returns the previous one. DEFAULT and AUTO
@@ -59,7 +63,7 @@ typedef struct {
 const choir_precision_row *choir_precision_rules(size_t *count);
 
 // Whether the rule of operation is ALLOW or PROMOTE, and d has a kernel for the 16-bit dtype of p.
-// d NULL: cpu:0.
+// TF32: whether d has a kernel in TF32. d NULL: cpu:0.
 bool choir_precision_is_narrow(choir_precision p, const char *operation, choir_device *d);
 
 // Whether Choir uses this processor's instructions that multiply the 16-bit numbers of p. Without

@@ -241,7 +241,7 @@ choir_cluster *choir_strategy_cluster(const choir_strategy *s);
 // The median time to wake the .overlap thread, in seconds. 0: no such thread.
 double choir_strategy_overlap_latency(const choir_strategy *s);
 
-// The precision after AUTO is resolved: F32, MIXED_BF16 or MIXED_F16. NULL: F32.
+// The precision after AUTO is resolved. NULL: F32.
 choir_precision choir_strategy_precision(const choir_strategy *s);
 
 // Whether v was made in a scope of s.

@@ -203,7 +203,7 @@ static choir_status list_missing(chi_remote_worker *w, size_t i, int64_t n, cons
 	*count = CHI_ALL_ROWS;
 	// 16-bit copies need whole variables.
 	const bool by_rows = v->copy[0].device->host_memory &&
-			choir_strategy_precision(w->strategy) == CHOIR_PRECISION_F32;
+			choir_strategy_precision(w->strategy) <= CHOIR_PRECISION_TF32;
 	if (p->fetched != w->run && (row == NULL || !by_rows))
 		return CHOIR_OK;
 	*count = 0;

@@ -21,6 +21,7 @@ typedef struct chi_node {
 	size_t mark;
 	bool reached; // y depends on out; wanted: and out on a source
 	bool wanted;
+	bool tf32; // the frame's, and its gradient's
 } chi_node;
 
 // Computes gradients from dy by operations. Sets gradient[i] where want[i] is set, to a new tensor

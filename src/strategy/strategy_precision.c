@@ -13,7 +13,7 @@ choir_status chi_strategy_check_precision(const choir_strategy_options *o)
 	if ((unsigned) o->precision <= CHOIR_PRECISION_AUTO)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"strategy: .precision is %d; F32, MIXED_BF16, MIXED_F16 or AUTO is needed",
+			"strategy: .precision is %d; F32, TF32, MIXED_BF16, MIXED_F16 or AUTO is needed",
 			(int) o->precision);
 }
 

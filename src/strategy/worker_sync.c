@@ -36,7 +36,7 @@ static choir_status agree_on_options(const choir_strategy *s)
 	chi_setting_set(&facts[n++], "its .wire", "%s", choir_dtype_name(o->wire));
 	// Sums of products by bf16 instructions have other bits.
 	chi_setting_set(&facts[n++], "its bf16 instructions", "%s",
-			o->precision <= CHOIR_PRECISION_F32 ? "not used" : chi_kernel_bf16_instructions());
+			o->precision <= CHOIR_PRECISION_TF32 ? "not used" : chi_kernel_bf16_instructions());
 	return chi_cluster_check_consistency(o->cluster, facts, n);
 }
 

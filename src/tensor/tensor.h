@@ -76,6 +76,7 @@ struct choir_frame {
 	int context_kind;
 	chi_random_key random; // place: number of the next draw
 	choir_dtype narrow; // op/precision.h
+	bool tf32;
 	choir_frame *next;
 };
 

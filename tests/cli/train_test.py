@@ -173,6 +173,13 @@ class Train(Case):
         self.assertEqual(len(done.stdout.splitlines()), 21)
         self.fail_with(2, "mixed_bf16", "train", *MLP, "--precision", "bf16")
 
+    def test_tf32_on_a_cpu_is_f32(self):
+        f32 = self.succeed("train", *MLP)
+        shown, said = self.mixed("--precision", "tf32", "--verbose")
+        self.assertEqual(shown.splitlines()[-1], f32.splitlines()[-1])
+        self.assertRegex(said, r"^choir train: --precision tf32: cpu:0 has no TF32; .*\n$")
+        self.assertRegex(shown, r"precision tf32\n  TF32:\n  f32: abs add")
+
     def test_precision_without_instructions(self):
         for env in ({"CHOIR_INSTRUCTION_SET": "avx2"}, {"CHOIR_KERNELS": "plain"}):
             _, said = self.mixed("--precision", "auto", env=env)

@@ -11,7 +11,7 @@ import tempfile
 
 # What is planted, the file, the text, what replaces it, and the programs of which one must fail.
 FAULTS = [
-    ("nothing", "copy.cu", "", "", ["convolutions", "device", "cross", "library", "training"]),
+    ("nothing", "copy.cu", "", "", ["convolutions", "tf32", "device", "cross", "library", "training"]),
     ("sums do not wait for the members' streams", "peer.cu",
      "\tCHOIR_TRY(await_members(x, s, owner));\n", "", ["training"]),
     ("a stream does not wait for another", "stream.cu",
@@ -56,8 +56,9 @@ FAULTS = [
     ("a host kernel reads before its inputs are there", "host_kernel.cu",
      "\tCHOIR_TRY(copy_parts(s, h.get(), g, true));\n", "", ["kernels"]),
     ("an algorithm whose bits vary", "cudnn.cu", "\t\t\t\tresults[i].determinism == CUDNN_DETERMINISTIC &&\n", "", ["kernels"]),
-    ("TF32 in convolutions", "cudnn.cu", "v->dtype == CHOIR_F32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH", "CUDNN_TENSOR_OP_MATH",
-     ["kernels"]),
+    ("TF32 in convolutions", "cudnn.cu", "? CUDNN_DEFAULT_MATH", "|| true ? CUDNN_DEFAULT_MATH", ["tf32"]),
+    ("TF32 in products", "matmul.cu", "? CUBLAS_COMPUTE_32F_FAST_TF32", "|| true ? CUBLAS_COMPUTE_32F_FAST_TF32", ["tf32"]),
+    ("an algorithm of f32 for TF32", "cudnn.cu", "(v->tf32 * 4 + v->of) * 8", "v->of * 8", ["tf32"]),
     ("one side of the padding counts", "cudnn.cu", "return v->top != v->bottom || v->left != v->right;", "return false;",
      ["convolutions"]),
     ("a query sees the next key", "attention.cu", "% queries + 1 + keys", "% queries + 2 + keys", ["kernels"]),

@@ -153,6 +153,15 @@ TEST(a_convolutional_net)
 {
 	compare((net){ .kind = CONVOLUTIONAL, .clip = 0.5 }, 1e-5, 1);
 	compare((net){ .kind = CONVOLUTIONAL, .precision = CHOIR_PRECISION_MIXED_BF16 }, 1e-2, 1);
+	compare((net){ .kind = CONVOLUTIONAL, .precision = CHOIR_PRECISION_TF32 }, 1e-3, 1);
+}
+
+TEST(tf32_changes_bits_only_where_it_is_asked_for)
+{
+	const net f32 = { .kind = TRANSFORMER };
+	const net tf32 = { .kind = TRANSFORMER, .precision = CHOIR_PRECISION_TF32 };
+	assert_true(train(tf32, "gpu:0", NULL).hash != train(f32, "gpu:0", NULL).hash);
+	assert_true(train(tf32, "cpu:0", NULL).hash == train(f32, "cpu:0", NULL).hash);
 }
 
 TEST(a_transformer)

@@ -140,6 +140,7 @@ TEST(the_same_bits_on_any_devices_and_threads)
 	static const choir_precision mixed[] = { CHOIR_PRECISION_MIXED_BF16,
 		CHOIR_PRECISION_MIXED_F16 };
 	const training f32 = trained(CHOIR_PRECISION_F32, "mirrored", "cpu:0", 1);
+	assert_true(trained(CHOIR_PRECISION_TF32, "mirrored", "cpu:0", 1).hash == f32.hash);
 	for (int i = 0; i < 2; i++) {
 		const training one = trained(mixed[i], "mirrored", "cpu:0", 1);
 		assert_true(one.hash != f32.hash);
@@ -213,23 +214,34 @@ TEST(the_same_bits_on_any_workers)
 
 static void set_different(choir_strategy_options *o, int worker, void *user)
 {
-	(void) user;
-	o->precision = worker == 1 ? CHOIR_PRECISION_MIXED_F16 : CHOIR_PRECISION_MIXED_BF16;
+	const choir_precision *own = user;
+	o->precision = own[worker];
 }
 
 static const char *refused(choir_strategy *s, int worker, void *user)
 {
+	const choir_precision *own = user;
+	char names[32];
 	(void) worker;
-	(void) user;
 	if (s != NULL)
 		return "a strategy was made";
-	return peers_last_or_heard(CHOIR_STATE, ".precision", "mixed_f16*mixed_bf16");
+	snprintf(names, sizeof names, "%s*%s", choir_precision_name(own[1]),
+			choir_precision_name(own[0]));
+	return peers_last_or_heard(CHOIR_STATE, ".precision", names);
 }
 
 TEST(workers_need_the_same_precision)
 {
-	peers_run(&(peers_job){
-			.replicas = 2, .place = { 2, "cpu:0" }, .fn = refused, .options = set_different });
+	choir_precision different[][2] = {
+		{ CHOIR_PRECISION_MIXED_BF16, CHOIR_PRECISION_MIXED_F16 },
+		{ CHOIR_PRECISION_F32, CHOIR_PRECISION_TF32 },
+	};
+	for (int i = 0; i < 2; i++)
+		peers_run(&(peers_job){ .replicas = 2,
+				.place = { 2, "cpu:0" },
+				.fn = refused,
+				.user = different[i],
+				.options = set_different });
 }
 
 TEST(a_layer_may_have_its_own_precision)

@@ -335,7 +335,8 @@ typedef struct choir_kernel_table {
 	// Does the work, or queues it on the stream. If it fails, the operation fails. CHOIR_END
 	// becomes CHOIR_INVALID.
 	choir_status (*run)(const choir_kernel_call *call);
-	// If not 0, the kernel runs only if choir_kernel_run names it.
+	// If not 0, the kernel runs only if choir_kernel_run names it. TF32, with dtype f32: also in
+	// frames whose precision is TF32, before all other kernels.
 	choir_arithmetic arithmetic;
 	// Does what run does, for an array of count calls, in any order. The calls have one stream,
 	// dtype and number of inputs, and need no scratch memory. No call writes what another uses.

@@ -319,13 +319,30 @@ static void report(
 	chi_text_free(&known);
 }
 
-bool chi_kernel_exists(const choir_device *d, const char *operation, choir_dtype dtype)
+// With its kernels; NULL: the device has none, or they cannot be added.
+static kernel_kind *kind_of(const choir_device *d)
 {
 	kernel_kind *k = find_kind(d->table->kind);
+	return k && (chi_atomic32_load(&k->closed) || close_kind(k) == CHOIR_OK) ? k : NULL;
+}
 
-	if (!k || (!chi_atomic32_load(&k->closed) && close_kind(k) != CHOIR_OK))
-		return false;
-	return *find_slot(k, operation, dtype, hash_of(operation, dtype)) != NO_ENTRY;
+static int32_t first_of(const kernel_kind *k, const char *operation, choir_dtype dtype)
+{
+	return k ? *find_slot(k, operation, dtype, hash_of(operation, dtype)) : NO_ENTRY;
+}
+
+bool chi_kernel_exists(const choir_device *d, const char *operation, choir_dtype dtype)
+{
+	return first_of(kind_of(d), operation, dtype) != NO_ENTRY;
+}
+
+bool chi_kernel_has_tf32(const choir_device *d, const char *operation)
+{
+	const kernel_kind *k = kind_of(d);
+	int32_t i = first_of(k, operation, CHOIR_F32);
+	while (i != NO_ENTRY && k->entries[i].table.arithmetic != CHOIR_ARITHMETIC_TF32)
+		i = k->entries[i].next;
+	return i != NO_ENTRY;
 }
 
 bool chi_kernel_has_native_bf16(void)
@@ -348,21 +365,18 @@ const choir_kernel_table *chi_kernel_find(
 	return chi_kernel_find_named(d, call, operation, NULL, dtype);
 }
 
-const choir_kernel_table *chi_kernel_find_named(choir_device *d, const choir_kernel_call *call,
-		const char *operation, const char *name, choir_dtype dtype)
+// A name finds kernels of any arithmetic.
+static const choir_kernel_table *find_best(const kernel_kind *k, const choir_kernel_call *call,
+		const char *operation, const char *name, choir_arithmetic arithmetic, choir_dtype dtype)
 {
-	kernel_kind *k = find_kind(d->table->kind);
 	const choir_kernel_table *best = NULL;
 	int best_score = 0;
 
-	if (k && !chi_atomic32_load(&k->closed) && close_kind(k) != CHOIR_OK)
-		return NULL;
-	int32_t i = k ? *find_slot(k, operation, dtype, hash_of(operation, dtype)) : NO_ENTRY;
-	for (; i != NO_ENTRY; i = k->entries[i].next) {
+	for (int32_t i = first_of(k, operation, dtype); i != NO_ENTRY; i = k->entries[i].next) {
 		const choir_kernel_table *table = &k->entries[i].table;
 		if (name && (!table->name || !same(table->name, name)))
 			continue;
-		if (!name && table->arithmetic != CHOIR_ARITHMETIC_OF_DTYPE)
+		if (!name && table->arithmetic != arithmetic)
 			continue;
 		choir_kernel_call asked = *call;
 		asked.user = table->user;
@@ -372,6 +386,26 @@ const choir_kernel_table *chi_kernel_find_named(choir_device *d, const choir_ker
 			best_score = score;
 		}
 	}
+	return best;
+}
+
+const choir_kernel_table *chi_kernel_find_tf32(
+		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype)
+{
+	return dtype != CHOIR_F32
+			? NULL
+			: find_best(kind_of(d), call, operation, NULL, CHOIR_ARITHMETIC_TF32, dtype);
+}
+
+const choir_kernel_table *chi_kernel_find_named(choir_device *d, const choir_kernel_call *call,
+		const char *operation, const char *name, choir_dtype dtype)
+{
+	kernel_kind *k = find_kind(d->table->kind);
+
+	if (k && !chi_atomic32_load(&k->closed) && close_kind(k) != CHOIR_OK)
+		return NULL;
+	const choir_kernel_table *best =
+			find_best(k, call, operation, name, CHOIR_ARITHMETIC_OF_DTYPE, dtype);
 	if (!best && name)
 		choir_fail(CHOIR_UNSUPPORTED, "%s: no kernel \"%s\" for this call in %s on %s", operation,
 				name, choir_dtype_name(dtype), d->table->kind);

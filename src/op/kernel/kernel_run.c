@@ -79,6 +79,15 @@ choir_status chi_kernel_run_named(
 	return run_found(NULL, stream, operation, kernel, call, &whole);
 }
 
+static const choir_kernel_table *find(const choir_frame *frame, choir_device *d,
+		const choir_kernel_call *call, const char *operation, choir_dtype dtype)
+{
+	const choir_kernel_table *kernel = NULL;
+	if (frame != NULL && frame->tf32)
+		kernel = chi_kernel_find_tf32(d, call, operation, dtype);
+	return kernel != NULL ? kernel : chi_kernel_find(d, call, operation, dtype);
+}
+
 // Only built-in kernels on the host run in chunks.
 choir_status chi_kernel_launch(
 		choir_frame *frame, chi_stream *stream, const char *operation, choir_kernel_call *call)
@@ -92,12 +101,11 @@ choir_status chi_kernel_launch(
 	const choir_kernel_table *kernel = NULL;
 	if (stream->device->host_memory)
 		chi_parallel_plan_make(operation, call, &plan);
-	if (plan.chunks > 1 &&
-			!(kernel = chi_kernel_find(stream->device, &plan.first, operation, dtype)))
+	if (plan.chunks > 1 && !(kernel = find(frame, stream->device, &plan.first, operation, dtype)))
 		return choir_error_status();
 	if (kernel == NULL || !chi_kernel_is_builtin(kernel)) {
 		plan = (chi_parallel_plan){ .chunks = 1 };
-		kernel = chi_kernel_find(stream->device, call, operation, dtype);
+		kernel = find(frame, stream->device, call, operation, dtype);
 	}
 	if (!kernel)
 		return choir_error_status();

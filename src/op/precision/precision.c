@@ -108,7 +108,8 @@ static const choir_precision_row *find(const char *operation)
 
 const char *choir_precision_name(choir_precision p)
 {
-	static const char *const names[] = { "default", "f32", "mixed_bf16", "mixed_f16", "auto" };
+	static const char *const names[] = { "default", "f32", "tf32", "mixed_bf16", "mixed_f16",
+		"auto" };
 	return (unsigned) p < sizeof names / sizeof names[0] ? names[p] : "unknown";
 }
 
@@ -122,15 +123,17 @@ choir_dtype chi_precision_dtype(choir_precision p)
 choir_precision choir_frame_precision(const choir_frame *f)
 {
 	if (f == NULL || f->narrow == CHOIR_F32)
-		return CHOIR_PRECISION_F32;
+		return f != NULL && f->tf32 ? CHOIR_PRECISION_TF32 : CHOIR_PRECISION_F32;
 	return f->narrow == CHOIR_F16 ? CHOIR_PRECISION_MIXED_F16 : CHOIR_PRECISION_MIXED_BF16;
 }
 
 choir_precision choir_frame_set_precision(choir_frame *f, choir_precision p)
 {
 	const choir_precision before = choir_frame_precision(f);
-	if (f != NULL && p >= CHOIR_PRECISION_F32 && p <= CHOIR_PRECISION_MIXED_F16)
-		f->narrow = chi_precision_dtype(p);
+	if (f == NULL || p < CHOIR_PRECISION_F32 || p > CHOIR_PRECISION_MIXED_F16)
+		return before;
+	f->narrow = chi_precision_dtype(p);
+	f->tf32 = p == CHOIR_PRECISION_TF32;
 	return before;
 }
 
@@ -145,6 +148,8 @@ bool choir_precision_is_narrow(choir_precision p, const char *operation, choir_d
 	const choir_precision_row *row = operation == NULL ? NULL : find(operation);
 	if (d == NULL)
 		d = choir_device_find("cpu:0");
+	if (p == CHOIR_PRECISION_TF32)
+		return operation != NULL && d != NULL && chi_kernel_has_tf32(d, operation);
 	return dtype != CHOIR_F32 && row != NULL && row->rule != KEEP && d != NULL &&
 			chi_kernel_exists(d, operation, dtype);
 }
@@ -239,19 +244,19 @@ static choir_tensor *block(choir_tensor *x, choir_tensor *up, choir_tensor *down
 	return choir_sum(choir_multiply(y, y), CHOIR_ALL_AXES);
 }
 
-static choir_status run_once(choir_frame *f, choir_dtype narrow, double *seconds)
+static choir_status run_once(choir_frame *f, choir_precision p, double *seconds)
 {
 	const choir_shape x = CHOIR_SHAPE(MEASURED_ROWS, MEASURED_WIDTH);
 	const choir_shape up = CHOIR_SHAPE(MEASURED_WIDTH, 4 * MEASURED_WIDTH);
 	const choir_shape down = CHOIR_SHAPE(4 * MEASURED_WIDTH, MEASURED_WIDTH);
 	choir_frame_clear(f);
-	f->narrow = CHOIR_F32;
+	choir_frame_set_precision(f, CHOIR_PRECISION_F32);
 	choir_tensor *const sources[] = { choir_random_normal(f, CHOIR_F32, x, 1),
 		choir_random_normal(f, CHOIR_F32, up, 2), choir_random_normal(f, CHOIR_F32, down, 3) };
 	choir_tensor *gradients[3];
 	choir_tape *tape = choir_tape_begin(f);
 	CHOIR_TRY(f->failed ? chi_frame_status(f) : chi_stream_wait(f->stream));
-	f->narrow = narrow;
+	choir_frame_set_precision(f, p);
 	const double start = chi_clock_now();
 	choir_tensor *y = block(sources[0], sources[1], sources[2]);
 	CHOIR_TRY(choir_tape_gradient(tape, y, 3, sources, gradients));
@@ -265,15 +270,15 @@ choir_status choir_precision_measure(choir_precision p, choir_device *d, double 
 {
 	if (p < CHOIR_PRECISION_F32 || p > CHOIR_PRECISION_MIXED_F16)
 		return choir_fail(CHOIR_INVALID,
-				"precision: %s cannot be measured; F32, MIXED_BF16 or MIXED_F16 is needed",
+				"precision: %s cannot be measured; F32, TF32, MIXED_BF16 or MIXED_F16 is needed",
 				choir_precision_name(p));
 	choir_frame *f = choir_frame_new(d);
 	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
 	double wide = 0, narrow = 0;
 	for (int i = 0; i < TIMES && status == CHOIR_OK; i++) {
-		status = run_once(f, CHOIR_F32, &wide);
+		status = run_once(f, CHOIR_PRECISION_F32, &wide);
 		if (status == CHOIR_OK)
-			status = run_once(f, chi_precision_dtype(p), &narrow);
+			status = run_once(f, p, &narrow);
 	}
 	choir_frame_free(f);
 	*cost = wide > 0 ? narrow / wide : 1;

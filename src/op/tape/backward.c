@@ -307,13 +307,22 @@ static choir_status contribute(pass *p, const chi_node *node)
 	return CHOIR_OK;
 }
 
+static choir_status contribute_in_its_precision(pass *p, const chi_node *node)
+{
+	const bool before = p->frame->tf32;
+	p->frame->tf32 = node->tf32;
+	const choir_status status = contribute(p, node);
+	p->frame->tf32 = before;
+	return status;
+}
+
 static choir_status step(pass *p, const chi_node *node)
 {
 	account *a = account_of(node->out);
 
 	if (node->wanted) {
 		if (a->sum)
-			CHOIR_TRY(contribute(p, node));
+			CHOIR_TRY(contribute_in_its_precision(p, node));
 		drop_sum(p, a);
 		for (size_t k = 0; k < node->n; k++) {
 			account *in = account_of(node->in[k]);

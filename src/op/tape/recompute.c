@@ -3,6 +3,7 @@
 #include "op/tape/tape.h"
 
 #include "base/lock.h"
+#include "choir/precision.h"
 
 #include <string.h>
 
@@ -12,7 +13,7 @@ typedef struct {
 	size_t n;
 	choir_tensor *const *inputs;
 	chi_random_key random;
-	choir_dtype narrow;
+	choir_precision precision;
 } segment;
 
 static choir_status segment_backward(
@@ -42,7 +43,6 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last)
 	choir_tape *tape = f->tape;
 	chi_node *const kept = tape->last;
 	const chi_random_key random = f->random;
-	const choir_dtype narrow = f->narrow;
 	const bool again = tape->again, recorded = !tape->used;
 	char text[2][CHI_SHAPE_TEXT];
 
@@ -51,12 +51,12 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last)
 	tape->used = false;
 	tape->again = true;
 	f->random = s->random;
-	f->narrow = s->narrow;
+	const choir_precision precision = choir_frame_set_precision(f, s->precision);
 	chi_mutex_check_none_held();
 	choir_tensor *y = s->fn(s->inputs, s->user);
 	*last = tape->last;
 	f->random = random;
-	f->narrow = narrow;
+	choir_frame_set_precision(f, precision);
 	tape->again = again;
 	tape->used = !recorded;
 	if (!recorded)
@@ -158,7 +158,7 @@ choir_tensor *choir_recompute(
 		return fn(inputs, user);
 	chi_node *const before = tape->last;
 	const size_t mark = choir_frame_mark(f);
-	const segment s = { fn, user, n, inputs, f->random, f->narrow };
+	const segment s = { fn, user, n, inputs, f->random, choir_frame_precision(f) };
 	tape->segments++;
 	choir_tensor *y = fn(inputs, user);
 	tape->segments--;

@@ -113,7 +113,8 @@ choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[]
 		.n = n,
 		.in = inputs,
 		.attributes = attributes ? copy : NULL,
-		.mark = mark };
+		.mark = mark,
+		.tf32 = f->tf32 };
 	tape->last = node;
 	out->node = node;
 	return out;

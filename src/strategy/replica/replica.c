@@ -32,7 +32,7 @@ void chi_replica_call(chi_replica *r)
 	choir_frame *f = r->base.frame;
 	f->random.step = run->task.step;
 	f->random.place = 0;
-	f->narrow = chi_precision_dtype(choir_strategy_precision(run->strategy));
+	choir_frame_set_precision(f, choir_strategy_precision(run->strategy));
 	chi_context inside;
 	chi_fpenv host;
 	chi_trace_begin_replica(run->strategy->first_replica + chi_replica_number(r), r->id,

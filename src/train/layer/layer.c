@@ -202,7 +202,7 @@ static choir_tensor *apply_by(
 	if (l->precision == CHOIR_PRECISION_DEFAULT)
 		return apply(l, x);
 	const choir_precision before = choir_frame_set_precision(f, l->precision);
-	if (l->precision == CHOIR_PRECISION_F32 && chi_dtype_is_half(x->dtype))
+	if (l->precision <= CHOIR_PRECISION_TF32 && chi_dtype_is_half(x->dtype))
 		x = choir_cast(x, CHOIR_F32);
 	choir_tensor *y = x == NULL ? NULL : apply(l, x);
 	choir_frame_set_precision(f, before);
@@ -223,8 +223,8 @@ choir_status choir_layer_set_precision(choir_layer *l, choir_precision p)
 {
 	if (l == NULL || (unsigned) p >= CHOIR_PRECISION_AUTO)
 		return choir_fail(CHOIR_INVALID,
-				"layer \"%s\": the precision is %s; DEFAULT, F32, MIXED_BF16 or MIXED_F16 is "
-				"needed",
+				"layer \"%s\": the precision is %s; DEFAULT, F32, TF32, MIXED_BF16 or "
+				"MIXED_F16 is needed",
 				l == NULL				  ? "NULL"
 						: l->name != NULL ? l->name
 										  : l->kind->name,

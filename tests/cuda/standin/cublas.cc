@@ -7,6 +7,7 @@
 
 #include <cublasLt.h>
 
+#include <cmath>
 #include <cstring>
 
 struct standin_lt {
@@ -179,6 +180,16 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
 	return CUBLAS_STATUS_SUCCESS;
 }
 
+float standin_tf32(float x)
+{
+	uint32_t bits;
+	memcpy(&bits, &x, sizeof bits);
+	if (std::isfinite(x))
+		bits = (bits + 0xfff + (bits >> 13 & 1)) & ~(uint32_t) 0x1fff;
+	memcpy(&x, &bits, sizeof x);
+	return x;
+}
+
 static double load(cudaDataType_t type, const void *p, int64_t i)
 {
 	switch (type) {
@@ -222,6 +233,11 @@ static std::string multiply(const standin_product &d, S alpha, const void *a,
 	const int64_t pb = d.transpose_b == CUBLAS_OP_N ? 1 : lb.ld;
 	const int64_t jb = d.transpose_b == CUBLAS_OP_N ? lb.ld : 1;
 	const void *bias = (d.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 ? d.bias : NULL;
+	const bool tf32 = d.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && la.type == CUDA_R_32F;
+	const auto operand = [tf32](cudaDataType_t type, const void *from, int64_t at) {
+		const double value = load(type, from, at);
+		return (S) (tf32 ? (double) standin_tf32((float) value) : value);
+	};
 	for (int32_t batch = 0; batch < lt.batch; batch++)
 		for (int64_t j = 0; j < (int64_t) lt.cols; j++)
 			for (int64_t i = 0; i < (int64_t) lt.rows; i++) {
@@ -229,7 +245,7 @@ static std::string multiply(const standin_product &d, S alpha, const void *a,
 				const int64_t put = batch * lt.offset + j * lt.ld + i;
 				S sum = 0;
 				for (int64_t p = 0; p < k; p++)
-					sum += (S) load(la.type, a, x + p * pa) * (S) load(lb.type, b, y + p * pb);
+					sum += operand(la.type, a, x + p * pa) * operand(lb.type, b, y + p * pb);
 				S value = alpha * sum;
 				if (beta != 0)
 					value += beta * (S) load(lt.type, c, put);

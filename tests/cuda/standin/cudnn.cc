@@ -156,8 +156,9 @@ static size_t workspace_of(const standin_tensor *x, const standin_filter *f,
 		const standin_convolution *v, const standin_tensor *y, pass of)
 {
 	uint64_t hash = 1469598103934665603u;
-	for (int number : { (int) of, (int) x->type, x->n, x->c, x->h, x->w, f->k, f->c, f->h, f->w,
-				 y->h, y->w, v->pad_h, v->pad_w, v->stride_h, v->dilation_h, v->groups })
+	for (int number :
+			{ (int) of, (int) x->type, x->n, x->c, x->h, x->w, f->k, f->c, f->h, f->w, y->h, y->w,
+					v->pad_h, v->pad_w, v->stride_h, v->dilation_h, v->groups, (int) v->math })
 		hash = (hash ^ (uint64_t) number) * 1099511628211u;
 	return 1000 + hash % 1000 * 8;
 }
@@ -261,13 +262,18 @@ struct loops {
 	std::string run(const void *first, const void *second, void *out) const
 	{
 		std::vector<double> sums(elements());
+		const bool tf32 = f.type == CUDNN_DATA_FLOAT && v.math != CUDNN_FMA_MATH;
+		const auto operand = [&](const void *from, size_t at) {
+			const float value = load(f.type, from, at);
+			return (double) (tf32 ? standin_tf32(value) : value);
+		};
 		each([&](size_t of_x, size_t of_f, size_t of_y) {
 			if (of == FORWARD)
-				sums[of_y] += (double) load(f.type, first, of_x) * load(f.type, second, of_f);
+				sums[of_y] += operand(first, of_x) * operand(second, of_f);
 			else if (of == DATA)
-				sums[of_x] += (double) load(f.type, first, of_f) * load(f.type, second, of_y);
+				sums[of_x] += operand(first, of_f) * operand(second, of_y);
 			else
-				sums[of_f] += (double) load(f.type, first, of_x) * load(f.type, second, of_y);
+				sums[of_f] += operand(first, of_x) * operand(second, of_y);
 		});
 		for (size_t i = 0; i < sums.size(); i++)
 			store(f.type, out, i, (float) sums[i]);
@@ -292,8 +298,6 @@ static cudnnStatus_t convolve(cudnnHandle_t handle, const loops &l, int algorith
 		return CUDNN_STATUS_EXECUTION_FAILED;
 	if (!fits(&l.x, &l.f, &l.v, &l.y))
 		return CUDNN_STATUS_BAD_PARAM;
-	if (l.f.type == CUDNN_DATA_FLOAT && l.v.math != CUDNN_FMA_MATH)
-		standin_report("cuDNN: TF32 is allowed");
 	const size_t needed = workspace_of(&l.x, &l.f, &l.v, &l.y, l.of);
 	if (algorithm != GOOD || workspace == NULL || bytes != needed) {
 		standin_report("cuDNN: algorithm %d with %zu bytes of workspace; 2 and %zu are right",

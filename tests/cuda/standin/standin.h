@@ -77,6 +77,8 @@ struct standin_clique; // opaque: which messages wait for which
 standin_clique *standin_clique_new(void);
 cudaError_t standin_meet(cudaStream_t stream, standin_clique *clique, int rank,
 		const std::vector<standin_message> &messages);
+// To 11 significant bits, to nearest, ties to even.
+float standin_tf32(float x);
 void standin_report(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 // Whether the call is to fail: for the libraries' own calls.
 bool standin_is_to_fail(const char *call);

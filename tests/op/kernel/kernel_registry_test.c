@@ -196,8 +196,8 @@ TEST(the_highest_score_wins_and_then_the_first)
 	given_close(&g);
 }
 
-// No precision allows it, whatever its score is.
-TEST(another_arithmetic_is_used_by_name_only)
+// No precision but TF32's allows it, whatever its score is.
+TEST(another_arithmetic_is_used_by_name_or_precision_only)
 {
 	choir_device *d = choir_device_find("cpu:0");
 	float in[2] = { 1, 2 }, out[2];
@@ -208,6 +208,10 @@ TEST(another_arithmetic_is_used_by_name_only)
 	assert_int_equal(best->arithmetic, CHOIR_ARITHMETIC_OF_DTYPE);
 	best = chi_kernel_find_named(d, &call, "test_add_100", "other arithmetic", CHOIR_F32);
 	assert_int_equal(best->arithmetic, CHOIR_ARITHMETIC_F32);
+	best = chi_kernel_find_tf32(d, &call, "test_add_100", CHOIR_F32);
+	assert_int_equal(best->arithmetic, CHOIR_ARITHMETIC_TF32);
+	assert_null(chi_kernel_find_tf32(d, &call, "test_add_100", CHOIR_F64));
+	assert_null(chi_kernel_find_tf32(d, &call, "tanh", CHOIR_F32));
 }
 
 TEST(kernels_run_on_buffers)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # replay.sh PROJECT FOLDER NAME RUNS: builds the fuzzer NAME in FOLDER, runs it on every file of its corpus,
-# and then on so many new inputs, for at most a second.
+# and then on so many new inputs, for at most two seconds.
 set -euo pipefail
 project=$1 out=$2 name=$3 more=$4
 
@@ -14,7 +14,7 @@ log=$out/$name.log
 }
 # The same search each time: what it finds is of the change that is tested.
 rm -rf "${out:?}/$name/corpus"
-if ! FUZZ_OUT=$out FUZZ_SEED=1 FUZZ_RUNS=$((files + more)) "$project/fuzz/run" "$name" 1 >"$log" 2>&1; then
+if ! FUZZ_OUT=$out FUZZ_SEED=1 FUZZ_RUNS=$((files + more)) "$project/fuzz/run" "$name" 2 >"$log" 2>&1; then
 	tail -n 60 "$log"
 	exit 1
 fi

@@ -104,7 +104,7 @@ static void move_all(size_t n, const place at[], int replicas)
 		problem p = open_at(&at[0], replicas, kinds[k]);
 		train(&p, saved_own(p.strategy, aggregations[k]), STEPS);
 		const end whole = finish(&p);
-		// Each pair once, with one of the optimizers; a slow build moves from each place and to each.
+		// Each pair once, with one of the optimizers; if short, from each place and to each.
 		for (size_t i = k; i < n * n; i += 3) {
 			if (SHORT && i % n != (i / n + 1) % n)
 				continue;

@@ -27,9 +27,9 @@ def threads(test):
     return test
 
 
-def some_of(*cases):
-    """All in the release, whose bits they compare; the first two where a sanitizer looks at the same code."""
-    return cases if RELEASE else cases[:2]
+def some_of(*cases, slow=2):
+    """All in the release, whose bits they compare; the first ones where a sanitizer looks at the same code."""
+    return cases if RELEASE else cases[:slow]
 
 
 # A small training: seconds, also under a sanitizer.

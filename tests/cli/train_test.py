@@ -158,7 +158,7 @@ class Train(Case):
 
     def test_precision(self):
         f32 = self.events("train", *MLP, "--replicas", "2")[-1]
-        for precision in ("mixed_bf16", "mixed_f16"):
+        for precision in some_of("mixed_bf16", "mixed_f16", slow=1):
             options = ("--precision", precision, "--replicas", "2", "--devices")
             one, said = self.mixed(*options, "cpu:0", "--save", "w.safetensors")
             two, _ = self.mixed(*options, "cpu:0,cpu:1", "--cores", "2")
@@ -181,7 +181,7 @@ class Train(Case):
         self.assertRegex(shown, r"precision tf32\n  TF32:\n  f32: abs add")
 
     def test_precision_without_instructions(self):
-        for env in ({"CHOIR_INSTRUCTION_SET": "avx2"}, {"CHOIR_KERNELS": "plain"}):
+        for env in some_of({"CHOIR_INSTRUCTION_SET": "avx2"}, {"CHOIR_KERNELS": "plain"}, slow=1):
             _, said = self.mixed("--precision", "auto", env=env)
             self.assertRegex(said, r"^choir train: --precision auto: f32; no instructions .* \d\.\d\d times")
             _, said = self.mixed("--precision", "mixed_bf16", env=env)
@@ -207,6 +207,9 @@ class Train(Case):
         shown, _ = self.mixed("--precision", "mixed_bf16", "--checkpoint", "saved")
         self.assertIn("--precision mixed_bf16 (was not given)", shown)
         self.assertIn("epoch 2/2", shown)
+
+    @only_in_the_release
+    def test_checkpoints_in_16_bits(self):
         whole, _ = self.mixed("--precision", "mixed_bf16", "--replicas", "2")
         self.mixed("--precision", "mixed_bf16", "--epochs", "1", "--replicas", "2", "--checkpoint", "half")
         rest, _ = self.mixed("--precision", "mixed_bf16", "--replicas", "2", "--checkpoint", "half")

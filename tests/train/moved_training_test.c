@@ -104,7 +104,10 @@ static void move_all(size_t n, const place at[], int replicas)
 		problem p = open_at(&at[0], replicas, kinds[k]);
 		train(&p, saved_own(p.strategy, aggregations[k]), STEPS);
 		const end whole = finish(&p);
-		for (size_t i = k; i < n * n; i += 3) { // each pair once, with one of the optimizers
+		// Each pair once, with one of the optimizers; if short, from each place and to each.
+		for (size_t i = k; i < n * n; i += 3) {
+			if (SHORT && i % n != (i / n + 1) % n)
+				continue;
 			const place *from = &at[i / n], *to = &at[i % n];
 			const int stop = (int) (i + k) % STEPS;
 			const end e = move(from, to, replicas, kinds[k], aggregations[k], stop);

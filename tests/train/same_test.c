@@ -1,17 +1,18 @@
 // The number of replicas decides the bits of the weights: not how many devices carry them, not
 // whether their memory is shared, not how often it is run.
 #include "train/problem.h"
+#include "short.h"
 #include "test.h"
 
 #include <stdio.h>
 
-enum { STEPS = 12 };
+enum { STEPS = SHORT ? 6 : 12 };
 
 static void same(int replicas, const char *const devices[], size_t n, choir_optimizer_kind kind,
 		const choir_optimizer_options *o)
 {
 	const uint64_t first = problem_train(devices[0], replicas, kind, o, STEPS);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i += 1 + SHORT) {
 		const uint64_t hash = problem_train(devices[i], replicas, kind, o, STEPS);
 		if (hash != first)
 			fail_msg("%d replicas: %s: %016llx, %s: %016llx", replicas, devices[0],
@@ -74,7 +75,7 @@ TEST(metrics_too)
 	double loss, accuracy, other_loss, other_accuracy;
 	loss_of("cpu:0", &loss, &accuracy);
 	assert_true(loss > 0.5 && loss < 2 && accuracy > 0 && accuracy < 1);
-	for (size_t i = 1; i < sizeof layouts / sizeof layouts[0]; i++) {
+	for (size_t i = 1; i < sizeof layouts / sizeof layouts[0]; i += 1 + SHORT) {
 		loss_of(layouts[i], &other_loss, &other_accuracy);
 		assert_memory_equal(&loss, &other_loss, sizeof loss);
 		assert_memory_equal(&accuracy, &other_accuracy, sizeof accuracy);
@@ -84,6 +85,8 @@ TEST(metrics_too)
 TEST(learns)
 {
 	problem p;
+	if (SHORT) // these steps are those of the other tests
+		skip();
 	const choir_optimizer_options o = { .size = sizeof o, .learning_rate = 0.02 };
 	assert_int_equal(problem_open(&p, "cpu:0,cpu:1", 2, CHOIR_ADAM, &o), CHOIR_OK);
 	for (int i = 0; i < 400; i++) {

@@ -7,6 +7,7 @@
 #include "choir/nn.h"
 #include "choir/op.h"
 #include "op/kernel_calls.h"
+#include "short.h"
 #include "test.h"
 
 #include <math.h>
@@ -213,7 +214,7 @@ static making *case_of(int i)
 
 TEST(the_same_bits_by_any_team)
 {
-	for (int threads = 2; threads <= 4; threads++) {
+	for (int threads = 2; threads <= 4; threads += 1 + SHORT) {
 		chi_team *t = chi_team_new(&(chi_team_options){ .name = "team", .threads = threads });
 		for (int i = 0; i < CASES + SUMS; i++) {
 			const size_t n = make(case_of(i), false, alone);
@@ -327,7 +328,7 @@ TEST(every_allocation_fails)
 {
 	chi_team *t = chi_team_new(&(chi_team_options){ .name = "team", .threads = 2 });
 	for (int i = 0; i < CASES + SUMS; i++)
-		for (uint64_t n = 1;; n++) {
+		for (uint64_t n = 1 + (uint64_t) i % STRIDE;; n += STRIDE) {
 			choir_frame *f = choir_frame_new(NULL);
 			chi_buffer_trim();
 			(void) chi_team_use(t);

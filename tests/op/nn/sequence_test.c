@@ -6,6 +6,7 @@
 #include "op/given.h"
 #include "op/kernel_calls.h"
 #include "op/onednn/onednn.h"
+#include "short.h"
 #include "test.h"
 
 #include <math.h>
@@ -336,7 +337,7 @@ TEST(memory_runs_out)
 {
 	for (int d = 0; d < 2; d++) {
 		bool failed = true;
-		for (uint64_t n = 1; failed; n++) {
+		for (uint64_t n = 1; failed; n += SERIAL_STRIDE) {
 			given g;
 			chi_buffer_trim(); // so that there is something to allocate
 			given_open(&g, devices[d], 10);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "choir/op.h"
 #include "value/variable.h"
+#include "short.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -416,7 +417,7 @@ TEST(allocations_may_fail)
 {
 	bool failed = true;
 	for (int use = 0; use < 5; use += 2, failed = true)
-		for (uint64_t n = 1; failed; n++) {
+		for (uint64_t n = 1; failed; n += SERIAL_STRIDE) {
 			strategy = world_new(replicas = 2, "cpu:0", 0);
 			make_variables();
 			choir_values *results = NULL;

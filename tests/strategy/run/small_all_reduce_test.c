@@ -7,6 +7,7 @@
 #include "base/processors.h"
 #include "collective/oracle.h"
 #include "strategy/world.h"
+#include "short.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -88,7 +89,7 @@ static choir_status sum_twice(choir_replica *r, void *user)
 TEST(every_allocation_may_fail)
 {
 	bool failed = true;
-	for (uint64_t n = 1; failed; n++) {
+	for (uint64_t n = 1; failed; n += SERIAL_STRIDE) {
 		choir_strategy *s = light_new(3, 20);
 		choir_values *results = NULL;
 		chi_alloc_fail(n, n % 2 == 0);

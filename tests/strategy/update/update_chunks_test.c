@@ -367,7 +367,7 @@ static choir_status double_it(choir_update *u, void *user)
 TEST(allocations_may_fail)
 {
 	bool failed = true;
-	for (uint64_t n = 1; failed; n++) {
+	for (uint64_t n = 1; failed; n += SERIAL_STRIDE) {
 		strategy = world_new(2, "cpu:0", 0);
 		make_variables();
 		choir_cross *x = choir_strategy_cross(strategy);

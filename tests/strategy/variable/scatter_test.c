@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "strategy/strategy.h"
 #include "strategy/world.h"
+#include "short.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -419,7 +420,7 @@ TEST(allocations_may_fail)
 		strategy = world_new(world_deals[i].replicas, world_deals[i].devices, 10);
 		job j = { make("v", CHOIR_F32, CHOIR_AGGREGATION_SUM), CHOIR_SCATTER_ADD, CHOIR_I64 };
 		bool failed = true;
-		for (uint64_t n = 1; failed; n++) {
+		for (uint64_t n = 1; failed; n += SERIAL_STRIDE) {
 			set_to_eight(j.v);
 			chi_alloc_fail(n, false);
 			const choir_status status = choir_strategy_run(strategy, bring_own, &j, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "strategy/strategy.h"
 #include "strategy/variable/create.h"
 #include "strategy/world.h"
+#include "short.h"
 #include "test.h"
 
 #include <string.h>
@@ -519,7 +520,7 @@ static choir_status use_everything(choir_strategy *s, choir_frame *f)
 
 TEST(test_every_allocation_fails)
 {
-	for (uint64_t n = 1;; n++) {
+	for (uint64_t n = 1;; n += SERIAL_STRIDE) {
 		choir_strategy *s = cut(1, "cpu:0", "cpu:0,far:0", 3);
 		choir_frame *f = choir_frame_new(NULL);
 		chi_alloc_fail(n, false);

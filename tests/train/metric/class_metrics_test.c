@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "short.h"
 #include "test.h"
 
 #include <string.h>
@@ -188,7 +189,7 @@ TEST(refused)
 
 TEST(allocations_may_fail)
 {
-	for (uint64_t n = 1;; n++) {
+	for (uint64_t n = 1;; n += SERIAL_STRIDE) {
 		choir_strategy *s = mirrored("cpu:0", 1);
 		chi_alloc_fail(n, false);
 		choir_metric *m = NULL;

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "choir/op.h"
 #include "train/optimizer/optimizer.h"
+#include "short.h"
 #include "test.h"
 
 #include <math.h>
@@ -220,7 +221,7 @@ static choir_status one_step(choir_strategy *s, job *j, choir_optimizer_kind kin
 TEST(every_allocation_fails)
 {
 	for (int way = 0; way < 3; way++)
-		for (uint64_t n = 1;; n++) {
+		for (uint64_t n = 1;; n += SERIAL_STRIDE) {
 			choir_strategy *s = mirrored("cpu:0,cpu:1", REPLICAS);
 			job j = { .mixed = way == 1 };
 			chi_alloc_fail(n, false);

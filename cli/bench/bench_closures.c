@@ -291,7 +291,7 @@ static void free_batch(bench *b)
 typedef struct {
 	choir_strategy *strategy;
 	bench worker[THREADS]; // with a batch each
-	int64_t steps; // of each worker
+	double until, rate[THREADS]; // rate: steps of each worker, per second
 } side;
 
 static choir_status work(choir_strategy *group, int worker, void *user)
@@ -300,8 +300,11 @@ static choir_status work(choir_strategy *group, int worker, void *user)
 	bench *b = &c->worker[worker];
 	choir_values *args = choir_values_new(group);
 	choir_status status = args == NULL ? choir_error_status() : set_batch(b, args);
-	for (int64_t i = 0; status == CHOIR_OK && i < c->steps; i++)
+	const double begin = now();
+	int64_t steps = 0;
+	for (; status == CHOIR_OK && (steps == 0 || now() < c->until); steps++)
 		status = choir_strategy_run(group, step, b, args, NULL);
+	c->rate[worker] = (double) steps / (now() - begin);
 	choir_values_free(args);
 	return status;
 }
@@ -319,33 +322,33 @@ static choir_status open_side(side *c, int64_t workers)
 	return CHOIR_OK;
 }
 
+// Workers that are ready do not wait for others.
 static choir_status measure_side(side *c, double seconds, double *rate)
 {
-	const double begin = now();
-	const int workers = choir_strategy_workers(c->strategy);
-	c->steps = *rate > 0 ? (int64_t) (*rate * seconds) / workers + 1 : 4;
+	c->until = now() + seconds;
 	CHOIR_TRY(choir_strategy_run_workers(c->strategy, work, c));
-	*rate = (double) (c->steps * workers) / (now() - begin);
+	*rate = 0;
+	for (int i = 0; i < choir_strategy_workers(c->strategy); i++)
+		*rate += c->rate[i];
 	return CHOIR_OK;
 }
 
 static choir_status compare_sides(side sides[2])
 {
-	double rate[2] = { 0, 0 }, rates[2][ROUNDS], ratios[ROUNDS];
+	double rates[2][ROUNDS], ratios[ROUNDS];
+	const double seconds = given.seconds / (2 * ROUNDS);
 	if (is_case("null") || given.workers > THREADS)
 		return choir_fail(CHOIR_INVALID,
 				"--threads: case %s with %lld workers; a case that trains, and at most %d needed",
 				given.which, (long long) given.workers, THREADS);
 	for (int k = 0; k < 2; k++) {
 		CHOIR_TRY(open_side(&sides[k], k == 0 ? 1 : given.workers));
-		CHOIR_TRY(measure_side(&sides[k], 0, &rate[k]));
+		CHOIR_TRY(measure_side(&sides[k], seconds, &rates[k][0])); // warm-up
 	}
 	for (int i = 0; i < ROUNDS; i++) {
-		for (int k = 0; k < 2; k++) {
-			CHOIR_TRY(measure_side(&sides[k], given.seconds / (2 * ROUNDS), &rate[k]));
-			rates[k][i] = rate[k];
-		}
-		ratios[i] = rate[1] / rate[0];
+		for (int k = 0; k < 2; k++)
+			CHOIR_TRY(measure_side(&sides[k], seconds, &rates[k][i]));
+		ratios[i] = rates[1][i] / rates[0][i];
 	}
 	char version[32];
 	json_begin();

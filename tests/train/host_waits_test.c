@@ -5,11 +5,12 @@
 #include "far/far.h"
 #include "train/optimizer/optimizer.h"
 #include "value/variable.h"
+#include "short.h"
 #include "test.h"
 
 #include <stdio.h>
 
-enum { MAX_VARIABLES = 60, WARM = 3, STEPS = 5 };
+enum { MAX_VARIABLES = 60, WARM = 3, STEPS = SHORT ? 2 : 5 };
 
 typedef struct {
 	int variables;

@@ -380,6 +380,7 @@ type, bind(c) :: choir_csv_column
   type(c_ptr) :: category = c_null_ptr
   logical(c_bool) :: indicator = .false.
   logical(c_bool) :: drop_missing = .false.
+  logical(c_bool) :: optional = .false.
 end type
 
 type, bind(c) :: choir_csv_options

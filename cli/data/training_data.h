@@ -49,6 +49,7 @@ struct source {
 	size_t given_classes, given_inputs;
 	const char *const *given_class;
 	const choir_csv_column *given_input;
+	bool optional_labels; // csv: a missing or unknown label is -1 or NaN, and its row is kept
 	bool imputes; // csv: missing numbers are NaN; else their rows are dropped
 	int64_t max_categories; // csv: columns with more different texts are no input
 	int64_t context; // text: bytes of an example; 0: not a model of text
@@ -71,7 +72,7 @@ struct source {
 };
 
 // Opens and inspects data. In s only target, wrong, kept, numbered, what is given, imputes,
-// max_categories, context, image_side
+// optional_labels, max_categories, context, image_side
 // and wanted may be set.
 choir_status source_open(source *s, const char *name, uint64_t seed);
 // Prints columns and skipped rows: lines, or fields of the current JSON object.

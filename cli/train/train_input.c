@@ -210,14 +210,14 @@ static choir_status balance_classes(training *t)
 static choir_status find_majority(training *t)
 {
 	source *s = &t->data;
-	int64_t most = 0;
+	int64_t max = 0;
 	if (!s->csv || s->targets > 0 || t->test_examples == 0)
 		return CHOIR_OK;
 	choir_dataset *d = choir_dataset_skip(ordered(t), t->train_examples);
 	const choir_status status = count(s, d);
 	for (int64_t i = 0; s->counts != NULL && i < s->classes; i++)
-		most = s->counts[i] > most ? s->counts[i] : most;
-	t->majority = (double) most / (double) t->test_examples;
+		max = s->counts[i] > max ? s->counts[i] : max;
+	t->majority = (double) max / (double) t->test_examples;
 	free(s->counts);
 	s->counts = NULL;
 	return status;

@@ -572,12 +572,15 @@ type, bind(c) :: choir_batch_normalization_options
 end type
 
 type, bind(c) :: choir_export_options
-  integer(c_size_t) :: size = 48
+  integer(c_size_t) :: size = 72
   type(c_ptr) :: name = c_null_ptr
   type(c_ptr) :: about = c_null_ptr
   real(c_double) :: scale = 0
   type(c_ptr) :: mean = c_null_ptr
   type(c_ptr) :: deviation = c_null_ptr
+  integer(c_int) :: fill_nan = 0
+  type(c_ptr) :: output_mean = c_null_ptr
+  type(c_ptr) :: output_deviation = c_null_ptr
 end type
 
 type, bind(c) :: choir_reduction

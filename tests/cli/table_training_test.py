@@ -33,6 +33,10 @@ class TableTraining(Case):
         self.assertEqual([end[key] for key in keys], [best[key] for key in keys])
         said = json.loads((self.folder / "run/run.jsonl").read_text().splitlines()[-1]) # for choir report
         self.assertEqual([said[key] for key in keys], [best[key] for key in keys])
+        self.succeed("report", "run")
+        page = (self.folder / "run/report.html").read_text()
+        for name, key in (("Training loss", "loss"), ("Test R2", "test_r2")):
+            self.assertIn(f"<span>{name}</span><b>{best[key]:.3g}</b>", page)
         # Also if a resume has nothing left to train.
         self.events(*train, "--checkpoint", "c")
         self.assertEqual({key: self.events(*train, "--checkpoint", "c")[-1][key] for key in keys},

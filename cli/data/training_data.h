@@ -72,7 +72,7 @@ struct source {
 };
 
 // Opens and inspects data. In s only target, wrong, kept, numbered, what is given, imputes,
-// optional_labels, max_categories, context, image_side
+// max_categories, context, image_side
 // and wanted may be set.
 choir_status source_open(source *s, const char *name, uint64_t seed);
 // Prints columns and skipped rows: lines, or fields of the current JSON object.

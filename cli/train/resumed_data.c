@@ -121,6 +121,15 @@ static choir_status compare_number(
 	return differs(c, a, b, "the %s of \"%s\"", what, clean_text(name, clean));
 }
 
+// With another seed or --train-examples, other rows are measured.
+static bool measures_same_rows(const training *t, const choir_checkpoint_list *l, size_t newest)
+{
+	const char *seed = choir_checkpoint_list_metadata(l, newest, "train/options/seed");
+	const char *train = choir_checkpoint_list_metadata(l, newest, "train/train_examples");
+	return seed != NULL && strtoull(seed, NULL, 10) == t->given->seed && train != NULL &&
+			strtoll(train, NULL, 10) == t->train_examples;
+}
+
 // For a change of numbers; the former errors name other changes.
 static choir_status compare_moments(const comparison *c)
 {
@@ -162,7 +171,7 @@ static choir_status compare(const training *t, const choir_checkpoint_list *l, s
 	CHOIR_TRY(compare_target(&c));
 	CHOIR_TRY(compare_columns(&c));
 	CHOIR_TRY(compare_rows(&c, l, newest));
-	return compare_moments(&c);
+	return measures_same_rows(t, l, newest) ? compare_moments(&c) : CHOIR_OK;
 }
 
 // A damaged checkpoint is passed over when it is restored.

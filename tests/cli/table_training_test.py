@@ -82,6 +82,8 @@ class TableTraining(Case):
         change(("input column 1", '"y"', '"x"'), "y,way,kind", rows)
         change(('mean of "x"', '"7.02083"', '"2.02083"'), "x,way,kind", [(x + 5, w, k) for x, w, k in rows])
         change(("57 examples", "60"), "x,way,kind", rows[3:])
+        self.table("t.csv", "x,way,kind", rows)
+        self.fail_with(1, "other stages, seeds or columns", *train, "2", "--seed", "2")
         change(("the target", '"way"', '"kind"'), "x,way,kind", rows, "--target", "way")
         numbers = [(i % 5, i % 7) for i in range(60)]
         self.table("n.csv", "x,n", numbers)

@@ -381,6 +381,7 @@ type, bind(c) :: choir_csv_column
   type(c_ptr) :: category = c_null_ptr
   logical(c_bool) :: indicator = .false.
   logical(c_bool) :: drop_missing = .false.
+  logical(c_bool) :: optional = .false.
 end type
 
 type, bind(c) :: choir_csv_options
@@ -572,12 +573,15 @@ type, bind(c) :: choir_batch_normalization_options
 end type
 
 type, bind(c) :: choir_export_options
-  integer(c_size_t) :: size = 48
+  integer(c_size_t) :: size = 72
   type(c_ptr) :: name = c_null_ptr
   type(c_ptr) :: about = c_null_ptr
   real(c_double) :: scale = 0
   type(c_ptr) :: mean = c_null_ptr
   type(c_ptr) :: deviation = c_null_ptr
+  integer(c_int) :: fill_nan = 0
+  type(c_ptr) :: output_mean = c_null_ptr
+  type(c_ptr) :: output_deviation = c_null_ptr
 end type
 
 type, bind(c) :: choir_reduction

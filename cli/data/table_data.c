@@ -37,7 +37,8 @@ static size_t label_columns(const source *s, choir_csv_column out[MAX_TARGETS])
 			.output = "label",
 			.kind = CHOIR_CSV_NUMBER,
 			.dtype = CHOIR_F32,
-			.drop_missing = true };
+			.drop_missing = !s->optional_labels,
+			.optional = s->optional_labels };
 	if (s->targets > 0)
 		return s->targets;
 	out[0] = (choir_csv_column){
@@ -46,7 +47,8 @@ static size_t label_columns(const source *s, choir_csv_column out[MAX_TARGETS])
 		.kind = s->given_classes != 0 ? CHOIR_CSV_CATEGORY : CHOIR_CSV_INFER,
 		.categories = s->given_classes,
 		.category = s->given_class,
-		.drop_missing = true,
+		.drop_missing = !s->optional_labels,
+		.optional = s->optional_labels,
 	};
 	return 1;
 }
@@ -299,7 +301,7 @@ choir_status table_open(source *s, inspect_fn *count)
 		s->shape = CHOIR_SHAPE(0);
 	for (size_t i = 0; i < s->given_inputs; i++)
 		s->shape.dim[0] += table_column_width(&s->given_input[i]);
-	count = s->labelled && s->targets == 0 ? count : count_rows;
+	count = s->labelled && s->targets == 0 && !s->optional_labels ? count : count_rows;
 	s->count = count;
 	const choir_status status =
 			source_inspect(s, choir_dataset_batch(open_examples(s), INSPECTED_AT_ONCE), true,

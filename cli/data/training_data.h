@@ -49,6 +49,7 @@ struct source {
 	size_t given_classes, given_inputs;
 	const char *const *given_class;
 	const choir_csv_column *given_input;
+	bool optional_labels; // csv: a missing or unknown label is -1 or NaN, and its row is kept
 	bool imputes; // csv: missing numbers are NaN; else their rows are dropped
 	int64_t max_categories; // csv: columns with more different texts are no input
 	int64_t context; // text: bytes of an example; 0: not a model of text

@@ -112,6 +112,9 @@ typedef struct choir_csv_column {
 	// CHOIR_MISSING_NAN.
 	bool indicator;
 	bool drop_missing; // drop rows without a value here
+	// Keeps rows whose value here is missing or wrong: the value is -1, or NaN in f32 and f64
+	// columns. Not for ONE_HOT, u8 and bool.
+	bool optional;
 } choir_csv_column;
 // What happens to a row without a value in a chosen column.
 typedef enum {

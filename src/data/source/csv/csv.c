@@ -204,6 +204,23 @@ static row_end not_whole(csv *c, size_t fields, const char *p, chi_csv_end how)
 	return ROW_WRONG;
 }
 
+static void store_unknown(const chi_csv_field *f, void *to)
+{
+	switch (f->category ? CHOIR_I32 : (choir_dtype) f->dtype) {
+	case CHOIR_F32:
+		*(float *) to = NAN;
+		break;
+	case CHOIR_F64:
+		*(double *) to = NAN;
+		break;
+	case CHOIR_I32:
+		*(int32_t *) to = -1;
+		break;
+	default:
+		*(int64_t *) to = -1;
+	}
+}
+
 // Field i goes to to[target] + offset.
 static row_end take_row(csv *c, char *const to[])
 {
@@ -223,9 +240,11 @@ static row_end take_row(csv *c, char *const to[])
 		if (how != CHI_CSV_NEXT && how != CHI_CSV_LAST)
 			break;
 		const row_end one = f->wanted ? take_value(c, f, &t, start, at) : ROW_GOOD;
-		if (one == ROW_WRONG)
+		if (one != ROW_GOOD && f->optional)
+			store_unknown(f, at);
+		else if (one == ROW_WRONG)
 			return ROW_WRONG;
-		if (one == ROW_DROPPED)
+		else if (one == ROW_DROPPED)
 			row = ROW_DROPPED;
 	}
 	how = chi_csv_close(r, &c->schema, &p, how);

@@ -72,7 +72,7 @@ typedef struct {
 	uint8_t target;
 	uint8_t found;
 	uint8_t dtype;
-	bool wanted : 1, category : 1, one_hot : 1, date : 1, indicator : 1, drop : 1;
+	bool wanted : 1, category : 1, one_hot : 1, date : 1, indicator : 1, drop : 1, optional : 1;
 	bool again : 1; // texts came after numbers: incomplete
 	bool other : 1; // unlisted; gathered if possible
 	bool many : 1; // other: too many texts

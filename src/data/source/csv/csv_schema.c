@@ -90,6 +90,14 @@ static choir_status check_column(const choir_csv_column *c)
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"csv dataset: column \"%s\": dtype %s for dates; f32 or f64 needed", c->name,
 				choir_dtype_name(c->dtype));
+	if (c->optional &&
+			(c->kind == CHOIR_CSV_ONE_HOT ||
+					(c->kind == CHOIR_CSV_NUMBER &&
+							(c->dtype == CHOIR_U8 || c->dtype == CHOIR_BOOL))))
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"csv dataset: column \"%s\" is optional; numbers other than u8 and bool, dates or "
+				"categories needed",
+				c->name);
 	if (c->indicator && c->kind != CHOIR_CSV_ONE_HOT && !(number && c->dtype == CHOIR_F32))
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"csv dataset: column \"%s\": an indicator beside values that are not f32; "
@@ -304,6 +312,7 @@ size_t chi_csv_place_columns(
 		chi_csv_field *f = &s->field[chi_csv_find_field(s, c->name)];
 		f->indicator = c->indicator;
 		f->drop = c->drop_missing;
+		f->optional = c->optional;
 		if (place(f, c->output ? c->output : c->name, is_shared(o, c->output), &n, columns) !=
 				CHOIR_OK)
 			return 0;

@@ -282,7 +282,7 @@ TEST(losses)
 			(const double[]){ log(2), 1000 });
 	given_equal(choir_softmax(logits), 4, (const double[]){ 0.5, 0.5, 1, 0 });
 	choir_tensor *x = f32(&g, CHOIR_SHAPE(2, 2), counting),
-				 *one = f32(&g, CHOIR_SHAPE(1), counting);
+				 *one = f32(&g, CHOIR_SCALAR, counting);
 	given_equal(choir_mean_squared_error(one, x), 2, (const double[]){ 0.5, 6.5 });
 	given_equal(choir_mean_squared_error(one, f32(&g, CHOIR_SHAPE(2), counting)), 2,
 			(const double[]){ 0, 1 });

@@ -157,7 +157,9 @@ typedef struct {
 	choir_monitor monitor;
 	double min_delta; // 0 or more
 	int64_t patience; // epochs without improvement; 0: 1
-	// On: choir_fit ends with the best epoch's weights. Default: off.
+	// On: choir_fit ends with the best epoch's weights. Variables with a component for each
+	// replica (ON_READ, as the statistics of batch normalization) get the mean of that epoch's
+	// components in each, so val_loss may differ a little from that epoch's. Default: off.
 	choir_toggle restore_best_weights;
 } choir_early_stopping;
 
@@ -174,8 +176,8 @@ typedef struct {
 	size_t n_callbacks;
 	const choir_early_stopping *early_stopping; // NULL: none
 	// choir_fit saves after each epoch, with "epoch=", "step=" and every log as "NAME=VALUE" in
-	// the metadata, for the manager's .best_metric. It first restores the last save, if any
-	// (.resume). NULL: no saves.
+	// the metadata, for the manager's .best_metric. Saves inside an epoch have NAN as values. It
+	// first restores the last save, if any (.resume). NULL: no saves.
 	choir_checkpoint_manager *checkpoints;
 	int64_t checkpoint_every; // also save after this number of steps; 0: only after epochs
 	choir_toggle resume; // default: on

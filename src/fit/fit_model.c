@@ -16,17 +16,18 @@
 
 static choir_status check_options(const choir_model_options *o)
 {
-	const bool both = o->layer != NULL && o->forward != NULL;
-	if (both || (o->layer == NULL && o->forward == NULL && o->train_step == NULL))
+	if (o->layer != NULL && o->forward != NULL)
 		return choir_fail(CHOIR_INVALID,
-				"model: it has %s a layer %s a forward function; one of them is needed",
-				both ? "both" : "neither", both ? "and" : "nor");
+				"model: it has both a layer and a forward function; one of them is needed");
+	if (o->layer == NULL && o->forward == NULL && o->train_step == NULL)
+		return chi_error_null(
+				"model: it has neither a layer nor a forward function; one of them is needed");
 	if (o->train_step != NULL ? o->loss != NULL : o->test_step != NULL)
 		return choir_fail(CHOIR_INVALID,
 				"model: it has %s; .loss, or .train_step and .test_step are needed",
 				o->loss != NULL ? "a loss and a train_step" : "a test_step without a train_step");
 	if ((o->n_classes > 0 && o->class_weights == NULL) || (o->n_metrics > 0 && o->metrics == NULL))
-		return chi_error_null("model: %s",
+		return chi_error_null("model: %s is NULL",
 				o->n_classes > 0 && o->class_weights == NULL ? ".class_weights" : ".metrics");
 	for (size_t i = 0; i < o->n_classes; i++)
 		if (!(o->class_weights[i] >= 0) || !isfinite((float) o->class_weights[i]))
@@ -36,7 +37,7 @@ static choir_status check_options(const choir_model_options *o)
 	for (size_t i = 0; i < o->n_metrics; i++) {
 		const choir_metric *metric = o->metrics[i];
 		if (metric == NULL)
-			return chi_error_null("model: metric %zu", i);
+			return chi_error_null("model: metric %zu is NULL", i);
 		if ((metric->kind == CHI_METRIC_MEAN && o->train_step == NULL) ||
 				metric->kind == CHI_METRIC_CONFUSION)
 			return choir_fail(CHOIR_INVALID,
@@ -157,9 +158,9 @@ static choir_status take_column(
 choir_status chi_model_check(choir_model *m, choir_distributed_dataset *data, const char *call)
 {
 	if (m == NULL)
-		return chi_error_null("%s: the model", call);
+		return chi_error_null("%s: the model is NULL", call);
 	if (data == NULL)
-		return chi_error_null("%s: the data", call);
+		return chi_error_null("%s: the data are NULL", call);
 	CHOIR_TRY(chi_strategy_check(m->strategy));
 	CHOIR_TRY(chi_context_need_cross(m->strategy, call));
 	if (data->strategy != m->strategy)
@@ -336,7 +337,7 @@ choir_status choir_model_set_progress(choir_model *m, const choir_fit_progress *
 {
 	choir_fit_progress p;
 	if (m == NULL)
-		return chi_error_null("set_progress: the model");
+		return chi_error_null("set_progress: the model is NULL");
 	CHOIR_TRY(chi_options_take("set_progress: the progress'", &p, sizeof p, given));
 	CHOIR_TRY(chi_context_need_cross(m->strategy, "set_progress"));
 	if (m->fitting)

@@ -334,9 +334,16 @@ TEST(metadata_has_the_logs)
 					choir_checkpoint_options, .best_metric = "val_loss", .best_is_lowest = true));
 	must(choir_fit(t.model, t.train,
 			CHOIR_OPTIONS(choir_fit_options, .epochs = 2, .validation = t.test, .checkpoints = m,
-					.metadata = "author=me")));
+					.checkpoint_every = 4, .metadata = "author=me")));
 	choir_checkpoint_list *l = choir_checkpoint_list_new(files_path("metadata"));
-	const size_t last = choir_checkpoint_list_steps(l) - 1;
+	static const int64_t saves[] = { 4, 6, 8, 12 }; // 12 once, though 4 divides it
+	const size_t last = sizeof saves / sizeof saves[0] - 1;
+	assert_int_equal(choir_checkpoint_list_steps(l), last + 1);
+	for (size_t i = 0; i <= last; i++) {
+		assert_int_equal(choir_checkpoint_list_step(l, i), saves[i]);
+		const double value = strtod(choir_checkpoint_list_metadata(l, i, "val_loss"), NULL);
+		assert_int_equal(isnan(value), saves[i] % BATCHES != 0);
+	}
 	assert_string_equal(choir_checkpoint_list_metadata(l, last, "epoch"), "2");
 	assert_string_equal(choir_checkpoint_list_metadata(l, last, "step"), "12");
 	assert_string_equal(choir_checkpoint_list_metadata(l, last, "author"), "me");

@@ -3641,6 +3641,15 @@ interface
     type(c_ptr), value :: tape
     integer(c_int) :: r_
   end function
+  function choir_optimizer_minimize_variables(o, loss, tape, n, variables) bind(c) result(r_)
+    import
+    type(c_ptr), value :: o
+    type(c_ptr), value :: loss
+    type(c_ptr), value :: tape
+    integer(c_size_t), value :: n
+    type(c_ptr), intent(in), dimension(*) :: variables
+    integer(c_int) :: r_
+  end function
   function choir_optimizer_add_gradient(o, r, v, gradient) bind(c) result(r_)
     import
     type(c_ptr), value :: o

@@ -108,7 +108,7 @@ static choir_tensor *by_example(const char *name, choir_tensor *losses)
 	if (rank < 1)
 		return chi_frame_fail_null(losses->frame, CHOIR_INVALID,
 				"%s: the input is a scalar; [n, ...] is needed", name);
-	return rank == 1 ? losses : choir_mean(losses, ((choir_axes) 1 << rank) - 2);
+	return rank == 1 ? losses : choir_mean(losses, CHOIR_AXES_BITS((1u << rank) - 2));
 }
 
 choir_tensor *choir_mean_squared_error(choir_tensor *targets, choir_tensor *predictions)

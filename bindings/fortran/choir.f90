@@ -208,6 +208,10 @@ type, bind(c) :: choir_shape
   integer(c_int64_t), dimension(8) :: dim = 0
 end type
 
+type, bind(c) :: choir_axes
+  integer(c_int32_t) :: bits = 0
+end type
+
 type, bind(c) :: choir_precision_row
   type(c_ptr) :: operation = c_null_ptr
   integer(c_int) :: rule = 0
@@ -910,6 +914,12 @@ interface
     import
     type(choir_shape), intent(in), optional :: shape
     integer(c_int64_t) :: r_
+  end function
+  function choir_axes_of(n, axes) bind(c) result(r_)
+    import
+    integer(c_int), value :: n
+    integer(c_int), intent(in), dimension(*) :: axes
+    type(choir_axes) :: r_
   end function
   function choir_frame_new(d) bind(c) result(r_)
     import
@@ -1645,7 +1655,7 @@ interface
     type(c_ptr), value :: s
     integer(c_int), value :: op
     type(c_ptr), value :: v
-    integer(c_int32_t), value :: axes
+    type(choir_axes), value :: axes
     type(c_ptr) :: r_
   end function
   function choir_strategy_cross(s) bind(c) result(r_)
@@ -2649,31 +2659,31 @@ interface
   function choir_sum(x, axes) bind(c) result(r_)
     import
     type(c_ptr), value :: x
-    integer(c_int32_t), value :: axes
+    type(choir_axes), value :: axes
     type(c_ptr) :: r_
   end function
   function choir_mean(x, axes) bind(c) result(r_)
     import
     type(c_ptr), value :: x
-    integer(c_int32_t), value :: axes
+    type(choir_axes), value :: axes
     type(c_ptr) :: r_
   end function
   function choir_max(x, axes) bind(c) result(r_)
     import
     type(c_ptr), value :: x
-    integer(c_int32_t), value :: axes
+    type(choir_axes), value :: axes
     type(c_ptr) :: r_
   end function
   function choir_min(x, axes) bind(c) result(r_)
     import
     type(c_ptr), value :: x
-    integer(c_int32_t), value :: axes
+    type(choir_axes), value :: axes
     type(c_ptr) :: r_
   end function
   function choir_prod(x, axes) bind(c) result(r_)
     import
     type(c_ptr), value :: x
-    integer(c_int32_t), value :: axes
+    type(choir_axes), value :: axes
     type(c_ptr) :: r_
   end function
   function choir_argmax(x, axis) bind(c) result(r_)
@@ -3565,7 +3575,7 @@ interface
     type(choir_cross), intent(inout), optional :: x
     integer(c_int), value :: op
     type(c_ptr), value :: v
-    integer(c_int32_t), value :: axes
+    type(choir_axes), value :: axes
     type(c_ptr) :: r_
   end function
   function choir_cross_gather(x, v, axis) bind(c) result(r_)
@@ -3643,6 +3653,15 @@ interface
     type(c_ptr), value :: o
     type(c_ptr), value :: loss
     type(c_ptr), value :: tape
+    integer(c_int) :: r_
+  end function
+  function choir_optimizer_minimize_variables(o, loss, tape, n, variables) bind(c) result(r_)
+    import
+    type(c_ptr), value :: o
+    type(c_ptr), value :: loss
+    type(c_ptr), value :: tape
+    integer(c_size_t), value :: n
+    type(c_ptr), intent(in), dimension(*) :: variables
     integer(c_int) :: r_
   end function
   function choir_optimizer_add_gradient(o, r, v, gradient) bind(c) result(r_)
@@ -3990,8 +4009,8 @@ type choir_array_column
   type(c_ptr) :: data = c_null_ptr ! null: not contiguous
 end type
 
-integer(c_int), parameter :: CHOIR_NO_AXIS = 0
-integer(c_int), parameter :: CHOIR_ALL_AXES = -1
+type(choir_axes), parameter :: CHOIR_NO_AXIS = choir_axes(0)
+type(choir_axes), parameter :: CHOIR_ALL_AXES = choir_axes(-1)
 
 contains
 
@@ -4003,11 +4022,12 @@ pure function choir_shape_of(dims) result(shape)
   shape%dim(1:size(dims)) = int(dims, c_int64_t)
 end function
 
-! The set of one axis, counted from 0, or from the end by negative numbers: CHOIR_AXIS.
+! The set of one axis, counted from 0, or from the end by negative numbers: CHOIR_AXIS. Of several:
+! choir_axes_of(2, [0, 2]).
 pure function choir_axis(i) result(axes)
   integer, intent(in) :: i
-  integer(c_int) :: axes
-  axes = shiftl(1_c_int, iand(i, 31))
+  type(choir_axes) :: axes
+  axes%bits = shiftl(1_c_int, iand(i, 31))
 end function
 
 ! A text of Choir as a Fortran text; empty for NULL.

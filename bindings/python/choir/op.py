@@ -10,13 +10,13 @@ from typing import Any
 from .library import check, ffi, lib
 from .tensor import Tensor, shape_of
 
-ALL_AXES = 0xFFFFFFFF
+ALL_AXES = ffi.new("choir_axes *", [0xFFFFFFFF])[0]
 _TENSOR = ffi.typeof("choir_tensor *")
 
 
-def axis(*axes: int) -> int:
-    """A set of axes for a reduction: CHOIR_AXIS."""
-    return builtins.sum({1 << (31 & a) for a in axes})
+def axis(*axes: int) -> Any:
+    """A set of axes for a reduction. An int or a tuple in its place is the same."""
+    return ffi.new("choir_axes *", [builtins.sum({1 << (31 & a) for a in axes})])[0]
 
 
 def _options(type_: Any, given: Any) -> Any:
@@ -35,6 +35,8 @@ def _argument(frame: Any, type_: Any, value: Any) -> Any:
         return _options(type_, value)
     if type_.kind == "struct" and type_.cname == "choir_shape":
         return shape_of(value)
+    if type_.kind == "struct" and type_.cname == "choir_axes" and not isinstance(value, ffi.CData):
+        return axis(*((value,) if isinstance(value, int) else value))
     if type_.cname == "char *" and isinstance(value, str):
         return value.encode()
     return ffi.NULL if value is None and type_.kind == "pointer" else value

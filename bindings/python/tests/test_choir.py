@@ -197,7 +197,9 @@ def test_a_pass_that_was_left_begins_again():
 def test_operations_by_name():
     def step(r):
         x = r.constant(np.float64([[1, -2, 3], [4, 5, -6]]))
-        assert choir.op.sum(x, choir.op.axis(1)).numpy().tolist() == [2, 3]
+        for axes in (choir.op.axis(1), 1, -1, (1,)):
+            assert choir.op.sum(x, axes).numpy().tolist() == [2, 3]
+        assert choir.op.sum(x, (0, -1)).numpy() == 5
         assert choir.op.max(x, choir.op.ALL_AXES).numpy() == 5
         assert choir.op.clip(x, -1, 2.5).numpy().tolist() == [[1, -1, 2.5], [2.5, 2.5, -1]]
         assert choir.op.reshape(x, (3, 2)).shape == (3, 2)

@@ -26,8 +26,7 @@ __attribute__((format(printf, 2, 3))) static void warn(const source *s, const ch
 
 bool table_has_many_classes(int64_t classes, int64_t rows)
 {
-	enum { FEW = 20 };
-	return classes > FEW && 2 * classes > rows;
+	return classes > FEW_CLASSES && 2 * classes > rows;
 }
 
 // "1999 of 2000 values are numbers; row 6 has "?"", and what to do.
@@ -140,8 +139,16 @@ void table_print_warnings(const source *s)
 	choir_csv_inferred c;
 	char name[CLEAN_TEXT];
 	warn_of_header(s);
-	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &c); i++)
+	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &c); i++) {
 		warn_of_texts(s, &c);
+		if (table_is_target(s, c.name) && s->targets == 0 && !s->chosen_task &&
+				s->classes > FEW_CLASSES && strcmp(c.holds, "whole numbers") == 0)
+			warn(s,
+					"the target \"%s\" has whole numbers, which are %lld classes; --task "
+					"regression "
+					"predicts numbers, and --task classification hides this line",
+					clean_text(c.name, name), (long long) s->classes);
+	}
 	warn_of_missing(s);
 	if (s->targets == 0 && s->classes == 1)
 		warn(s, "the target \"%s\" has one class only; a classification needs two",

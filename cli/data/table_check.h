@@ -3,6 +3,7 @@
 
 #include "data/training_data.h"
 
+enum { FEW_CLASSES = 20 };
 // Whether a classification of this many classes is likely a mistake.
 bool table_has_many_classes(int64_t classes, int64_t rows);
 // CHOIR_INVALID: the target does not fit the task; of a classification after its examples are

@@ -270,12 +270,13 @@ static choir_status open_again(source *s)
 }
 
 // AUTO: a target with numbers that are not all whole, or several targets, make a regression. So do
-// whole numbers with a point that are nearly all different.
+// more than a few different whole numbers with a point.
 static choir_status decide_task(source *s)
 {
 	choir_csv_inferred found = { .name = "" };
 	const bool several = strchr(s->target, ',') != NULL && !s->whole_target;
 	size_t at = 0;
+	s->chosen_task = s->task != TASK_AUTO;
 	if (s->task == TASK_REGRESSION || (s->task == TASK_AUTO && several))
 		CHOIR_TRY(source_set_regression(s));
 	CHOIR_TRY(open_again(s));
@@ -287,7 +288,8 @@ static choir_status decide_task(source *s)
 	const bool point = first != NULL && strpbrk(first, ".,") != NULL;
 	const bool whole = strcmp(found.holds, "whole numbers") == 0;
 	const bool many = table_has_many_classes((int64_t) found.categories, found.values);
-	const bool numbers = strcmp(found.holds, "numbers") == 0 || (whole && point && many);
+	const bool numbers = strcmp(found.holds, "numbers") == 0 ||
+			(whole && point && found.categories > FEW_CLASSES);
 	s->plain_labels = whole && !many && found.categories > MAX_CLASS_NAMES;
 	if (s->task == TASK_AUTO && numbers)
 		CHOIR_TRY(source_set_regression(s));

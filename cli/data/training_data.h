@@ -38,6 +38,7 @@ struct source {
 	bool whole_target; // a comma belongs to the name
 	bool plain_labels; // whole numbers are classes as they are: too many texts to save
 	task task; // of a table; after opening not AUTO
+	bool chosen_task; // it was not AUTO
 	// Of a regression: columns of numbers, which are the labels.
 	size_t targets;
 	char target_names[TARGET_SIZE];

@@ -56,14 +56,17 @@ class Reading(Case):
         self.assertEqual(self.events(*TRAIN, few)[0]["task"], "regression")
         start = self.events(*TRAIN, few, "--task", "classification")[0]
         self.assertEqual((start["task"], start["classes"]), ("classification", 3))
-        money = self.table([f"{i % 30},{i * 1000 + 7}.0" for i in range(300)])
+        money = self.table([f"{i % 30},{i % 25}.0" for i in range(300)])
         self.assertEqual(self.events(*TRAIN, money)[0]["task"], "regression")
         whole = self.table([f"{i % 30},{i * 1000 + 7}" for i in range(3000)])
         self.fail_with(1, ('the target "y" has 3000 different values in 3000 rows', "--task regression"), *TRAIN, whole)
         self.events(*TRAIN, whole, "--task", "regression")
         # More classes than a model names.
         gaps = self.table([f"{i % 30},{i % 1200 * 2}" for i in range(3000)])
-        self.assertEqual(self.events(*TRAIN, gaps)[0]["classes"], 2399)
+        start, said = self.start_of(*TRAIN, gaps)
+        self.assertEqual(start["classes"], 2399)
+        self.assertIn('the target "y" has whole numbers, which are 2399 classes; --task regression', said)
+        self.events(*TRAIN, gaps, "--task", "classification")
         self.fail_with(1, ('column "y" holds text (row 1: "a")', "a regression needs numbers"), *TRAIN,
                        self.table(["1,a", "2,b"]), "--task", "regression")
         self.fail_with(1, ('column "y" holds text (row 1: "a")', "several targets"), *TRAIN,

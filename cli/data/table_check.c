@@ -126,7 +126,8 @@ static void warn_of_rounding(const source *s)
 			continue;
 		find_range(s, input, range);
 		const float step = nextafterf(fabsf(range[1]), HUGE_VALF) - fabsf(range[1]);
-		if (range[1] - range[0] < STEPS * step && table_varies(s, c.name))
+		if (range[1] - range[0] < STEPS * step &&
+				table_varies_within(s, c.name, STEPS * (double) step))
 			warn(s,
 					"column \"%s\" has different values near %.6g, where f32 has steps of %.3g; "
 					"subtract a constant from it",

@@ -368,7 +368,16 @@ choir_status table_open(source *s, inspect_fn *count)
 	return s->given_inputs == 0 && !s->numbered ? table_check_classes(s) : CHOIR_OK;
 }
 
-bool table_varies(const source *s, const char *name)
+// Too many numbers to list differ in any case.
+static bool spreads_within(const choir_dataset *d, size_t at, size_t n, double limit)
+{
+	if (n < 2)
+		return false;
+	const double first = strtod(choir_csv_dataset_category(d, at, 0), NULL);
+	return strtod(choir_csv_dataset_category(d, at, n - 1), NULL) - first < limit;
+}
+
+bool table_varies_within(const source *s, const char *name, double limit)
 {
 	choir_csv_inferred found;
 	const choir_csv_column column = { .name = name, .kind = CHOIR_CSV_CLASS };
@@ -377,7 +386,9 @@ bool table_varies(const source *s, const char *name)
 			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &column,
 					.missing = CHOIR_MISSING_DROP));
 	for (size_t i = 0; choir_csv_dataset_column(d, i, &found); i++)
-		varies = varies || (strcmp(found.name, name) == 0 && found.categories != 1);
+		if (strcmp(found.name, name) == 0)
+			varies = found.categories > 0 ? spreads_within(d, i, found.categories, limit)
+										  : strcmp(found.holds, "numbers") == 0;
 	choir_dataset_free(d);
 	return varies;
 }

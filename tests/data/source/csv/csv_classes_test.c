@@ -95,3 +95,30 @@ TEST(a_schema_hands_classes_on)
 	choir_dataset_free(schema);
 	choir_dataset_free(plain);
 }
+
+static choir_status read_classes(void *path)
+{
+	const choir_csv_options o = { .size = sizeof o,
+		.columns = 1,
+		.column = &label,
+		.other_columns = "x",
+		.other_categories = 9,
+		.find_separator = true };
+	choir_dataset *schema = choir_csv_dataset_new(path, &o);
+	choir_csv_options again = o;
+	again.schema = schema;
+	choir_dataset *d = schema ? choir_csv_dataset_new(path, &again) : NULL;
+	choir_dataset_free(schema);
+	int32_t y;
+	float x[4];
+	return read_to_end(d, (chi_element){ .column = { &y, x }, .capacity = 1 });
+}
+
+TEST(every_allocation_may_fail)
+{
+	char path[256];
+	snprintf(path, sizeof path, "%s", scratch_text("t.csv", "sep=;\ny;a\n7;1\n10;?\n7;1\n10;?\n"));
+	assert_every_allocation(read_classes, path);
+}
+
+TEST_GROUP(NULL, scratch_leave)

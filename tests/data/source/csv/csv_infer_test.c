@@ -114,3 +114,5 @@ TEST(integers_may_have_a_point)
 	assert_pass(CSV_OF("a\n1.0\n-2e1\n", .columns = 1, .column = &a), "1\n-20\n");
 	assert_pass_fails(CSV_OF("a\n1.5\n", .columns = 1, .column = &a), "\"1.5\"*i64");
 }
+
+TEST_GROUP(NULL, scratch_leave)

@@ -466,6 +466,7 @@ static choir_status prepare(prediction *p)
 	p->data.context = plan.size.context;
 	p->data.wanted = plan.image;
 	snprintf(p->data.target, sizeof p->data.target, "%s", p->table.target);
+	p->data.format = p->table.format;
 	p->data.given_classes = p->table.classes;
 	p->data.given_class = p->table.name;
 	if (model_plan_regression(&plan)) {
@@ -474,8 +475,8 @@ static choir_status prepare(prediction *p)
 					"%s: is a regression, without classes; needs neither --scores nor "
 					"--probabilities",
 					p->path);
-		p->data.given_classes = 0;
 		CHOIR_TRY(source_set_regression(&p->data));
+		p->data.given_classes = 0;
 	}
 	CHOIR_TRY(table_plan_inputs(&p->table, p->path, &p->inputs));
 	p->data.given_inputs = p->inputs.n;

@@ -102,6 +102,7 @@ integer(c_int), parameter :: CHOIR_CSV_NUMBER = 1
 integer(c_int), parameter :: CHOIR_CSV_CATEGORY = 2
 integer(c_int), parameter :: CHOIR_CSV_ONE_HOT = 3
 integer(c_int), parameter :: CHOIR_CSV_DATE = 4
+integer(c_int), parameter :: CHOIR_CSV_CLASS = 5
 integer(c_int), parameter :: CHOIR_MISSING_ERROR = 0
 integer(c_int), parameter :: CHOIR_MISSING_DROP = 1
 integer(c_int), parameter :: CHOIR_MISSING_NAN = 2
@@ -389,7 +390,7 @@ type, bind(c) :: choir_csv_column
 end type
 
 type, bind(c) :: choir_csv_options
-  integer(c_size_t) :: size = 112
+  integer(c_size_t) :: size = 120
   type(c_ptr) :: files = c_null_ptr
   character(kind=c_char) :: separator = c_null_char
   character(kind=c_char) :: quote = c_null_char
@@ -407,6 +408,9 @@ type, bind(c) :: choir_csv_options
   integer(c_int64_t) :: infer_rows = 0
   type(c_ptr) :: schema = c_null_ptr
   type(c_ptr) :: row_number = c_null_ptr
+  character(kind=c_char) :: decimal = c_null_char
+  logical(c_bool) :: find_separator = .false.
+  logical(c_bool) :: finite = .false.
 end type
 
 type, bind(c) :: choir_csv_inferred
@@ -417,6 +421,11 @@ type, bind(c) :: choir_csv_inferred
   integer(c_int) :: kind = 0
   integer(c_size_t) :: categories = 0
   logical(c_bool) :: indicator = .false.
+  integer(c_int64_t) :: values = 0
+  type(c_ptr) :: mostly = c_null_ptr
+  type(c_ptr) :: other = c_null_ptr
+  integer(c_int64_t) :: other_row = 0
+  integer(c_int64_t) :: others = 0
 end type
 
 type, bind(c) :: choir_feature
@@ -2143,6 +2152,11 @@ interface
     integer(c_size_t), value :: i
     integer(c_size_t), value :: k
     type(c_ptr) :: r_
+  end function
+  function choir_csv_dataset_separator(d) bind(c) result(r_)
+    import
+    type(c_ptr), value :: d
+    character(kind=c_char) :: r_
   end function
   function choir_dataset_categories(d, column) bind(c) result(r_)
     import

@@ -63,6 +63,12 @@ static const option options[] = {
 		.help = "csv: policy for rows without a value in an input column:\n"
 				"drop, or impute, which takes the mean and adds an input\n"
 				"that marks missing values (drop)" },
+	{ .name = "--missing-values", .value = "LIST", .kind = OPTION_TEXT,
+		.to = &given.missing_values, .recorded = true, .help = missing_values_help },
+	{ .name = "--separator", .value = "CHAR", .kind = OPTION_TEXT, .to = &given.separator,
+		.recorded = true, .help = separator_help },
+	{ .name = "--decimal", .value = "MARK", .kind = OPTION_CHOICE, .to = &given.decimal,
+		.choices = decimal_names, .recorded = true, .help = decimal_help },
 	{ .name = "--max-categories", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.max_categories, .min = 1, .max = MAX_INPUTS, .recorded = true,
 		.help = "csv: ignore text columns with more than N different texts\n(64)" },

@@ -19,6 +19,7 @@ typedef struct {
 	const char *precision, *wire; // NULL: f32
 	const char *init, *init_map, *freeze;
 	const char *trace, *log, *run, *checkpoint, *unsaved;
+	const char *separator, *decimal, *missing_values; // NULL: not given
 	model_size size;
 	int64_t train_examples, batch, replicas, cores, workers, epochs, patience, warmup;
 	int64_t checkpoint_every, keep, max_categories, image_size;

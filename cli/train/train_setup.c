@@ -291,6 +291,8 @@ choir_status train_open_data(training *t)
 	if (t->given->target != NULL)
 		CHOIR_TRY(source_set_target(&t->data, t->given->target));
 	t->data.task = find_task(t->given->task);
+	CHOIR_TRY(table_format_set(
+			&t->data.format, t->given->separator, t->given->decimal, t->given->missing_values));
 	t->data.imputes = strcmp(t->given->missing, "impute") == 0;
 	t->data.max_categories = t->given->max_categories;
 	t->data.image_side = t->given->image_size;

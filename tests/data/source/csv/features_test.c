@@ -164,7 +164,7 @@ TEST(texts_with_many_values_are_left_out)
 			"1 [1 0]\n2 [1 0]\n3 [0 1]\n4 [0 1]\n");
 	assert_refused(CSV_OF(late, .columns = 1, .column = &stock, .other_columns = "x",
 						   .other_categories = 1),
-			CHOIR_INVALID, "no column of numbers is left for \"x\"*\"a\" holds text");
+			CHOIR_INVALID, "no column of numbers is left as input*\"a\" holds text");
 }
 
 TEST(a_schema_with_another_limit_is_not_taken)

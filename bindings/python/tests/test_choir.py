@@ -194,6 +194,28 @@ def test_a_pass_that_was_left_begins_again():
     assert len(list(data)) == len(list(data)) == 2
 
 
+def test_a_batch_keeps_its_memory():
+    s, x = choir.Strategy(replicas=1), np.arange(8, dtype=np.float32)
+    data = choir.Dataset(s, {"x": x}, batch=2)
+
+    def read(batch):
+        return s.run(lambda r: r.argument("x"), batch)[0].tolist()
+    first = next(iter(data))
+    for last in data:
+        if read(last) == [4, 5]:
+            break
+    every = list(data)
+    gc.collect()
+    assert [read(first), read(last)] == [[0, 1], [4, 5]]
+    assert [read(batch) for batch in every] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    del every
+    assert len({int(choir.library.address(batch.pointer)) for batch in data}) == 2  # used again
+    other = choir.Strategy(replicas=1)
+    s.close()
+    with pytest.raises(choir.Error, match="closed"):
+        other.run(lambda r: r.argument("x"), first)
+
+
 def test_operations_by_name():
     def step(r):
         x = r.constant(np.float64([[1, -2, 3], [4, 5, -6]]))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .library import Error, Status, address, check, ffi, lib, made, pointer_of, short
+from .options import constant, options
 from .tensor import Frame, Tape, Tensor, packed
 
 
@@ -201,23 +202,16 @@ def regularizer(l1: float = 0.0, l2: float = 0.0) -> contextlib.AbstractContextM
 
 def initializer(kind: str, scale: float = 0.0) -> contextlib.AbstractContextManager[None]:
     """A scope whose kernels begin by an initializer: "he_normal", "orthogonal" and so on."""
-    known = {name.removeprefix("CHOIR_INITIALIZER_").lower(): value for value, name in
-             ffi.typeof("choir_initializer").elements.items()}
-    if kind not in known:
-        raise ValueError(f"initializer: {kind!r} is unknown; known: {', '.join(known)}")
-    return _scope(lib.choir_scope_initializer, known[kind], scale)
+    return _scope(lib.choir_scope_initializer, constant(ffi.typeof("choir_initializer"), kind), scale)
 
 
 class Strategy:
-    """A strategy by its kind: "mirrored", "one_device" and so on."""
+    """A strategy by its kind, "mirrored", "one_device" and so on, with the fields of choir_strategy_options:
+    Strategy("mirrored", replicas=4, seed=7, timeout=30, precision="mixed_bf16")."""
 
-    def __init__(self, kind: str = "mirrored", *, replicas: int = 0, seed: int = 0,
-                 devices: str | None = None) -> None:
-        names = ffi.NULL if devices is None else ffi.new("char[]", devices.encode())
-        options = ffi.new("choir_strategy_options *", {"replicas": replicas, "seed": seed, "devices": names})
-        options.size = ffi.sizeof("choir_strategy_options")
-        self._pointer = ffi.gc(made(lib.choir_strategy_new(kind.encode(), options)),
-                               lib.choir_strategy_free)
+    def __init__(self, kind: str = "mirrored", **given: Any) -> None:
+        self._pointer = ffi.gc(made(lib.choir_strategy_new(
+            kind.encode(), options(ffi.typeof("choir_strategy_options *"), given))), lib.choir_strategy_free)
         self.closed = False
         self._runs: list[Run] = []  # that nobody uses
 

@@ -8,12 +8,10 @@ import numpy as np
 
 from . import dlpack
 from .library import Error, Status, address, check, failure, ffi, lib, made, short
+from .options import CODES, DTYPES
 
-DTYPES = {lib.CHOIR_F32: "f4", lib.CHOIR_F64: "f8", lib.CHOIR_I32: "i4", lib.CHOIR_I64: "i8",
-          lib.CHOIR_U8: "u1", lib.CHOIR_BOOL: "?"}
 _begin_tape = short("choir_tape_begin", None)
 _tape_type = ffi.typeof("choir_tape *")
-CODES = {np.dtype(name): code for code, name in DTYPES.items()}
 
 
 def packed(array: Any) -> tuple[np.ndarray, int, Any]:

@@ -239,6 +239,84 @@ def test_operations_by_name():
         s.run(lambda r: choir.op.reshape(r.constant(np.zeros((2, 3))), (4, 2)))
 
 
+def after_a_step(kind, **options):
+    """A weight 1 after two updates with the gradient 1."""
+    s = choir.Strategy("one_device")
+    with s.scope():
+        w, optimizer = choir.Variable("w", np.float32([1])), choir.Optimizer(kind, **({"learning_rate": 0.25} | options))
+
+    def step(r):
+        tape = r.tape()
+        optimizer.minimize(choir.op.sum(r.read(w), choir.op.ALL_AXES), tape)
+    for _ in range(2):
+        s.run(step)
+    return float(s.run(lambda r: r.read(w))[0][0])
+
+
+def test_zero_of_the_caller_is_zero():
+    assert after_a_step("momentum", momentum=0) == after_a_step("sgd", momentum=0.0, weight_decay=0) == 0.5
+    assert after_a_step("momentum", momentum=None) == after_a_step("momentum") == pytest.approx(1 - 0.25 - 0.25 * 1.9)
+    assert after_a_step("adamw", weight_decay=0) == after_a_step("adam") != after_a_step("adamw")
+    assert after_a_step("momentum", nesterov=False) == after_a_step("momentum") != after_a_step("momentum", nesterov=True)
+    frozen = [{"names": "w", "learning_rate_multiplier": 0}]
+    assert after_a_step("sgd", groups=frozen) == 1
+    assert after_a_step("sgd", schedule={"kind": "cosine", "steps": 2, "factor": 0}) == 0.625
+    for wrong, text in (({"learning_rate": 0}, "learning_rate is 0"), ({"momentum": -1}, "momentum is -1; expected 0"),
+                        ({"schedule": {"kind": "cosine", "power": 0}}, "schedule: power is 0")):
+        with pytest.raises(ValueError, match=text):
+            after_a_step("momentum", **({"learning_rate": 0.25} | wrong))
+    s = choir.Strategy("one_device")
+    with s.scope():
+        plain = choir.layer("conv2d", "plain", 1, 2, 3, {"bias": False, "activation": "relu"})
+        for missing in (("dropout", "d"), ("dense", "e", 3)):
+            with pytest.raises(TypeError, match="(rate|out) is missing"):
+                choir.layer(*missing)
+        exact = choir.layer("layer_normalization", "n", 2, 0)
+        half, zero = choir.Metric("half", "precision"), choir.Metric("zero", "precision", 0)
+    assert choir.library.lib.choir_layer_variables(plain.pointer) == 1
+
+    def step(r):
+        for metric in (half, zero):
+            metric.update(r.constant(np.int32([1, 0])), r.constant(np.float32([0.9, 0.1])))
+        return exact(r.constant(np.float32([[1, -1]])))
+    assert s.run(step)[0].tolist() == [[1, -1]]  # an epsilon of 1e-3 would change it
+    assert half.result() == 1 and zero.result() == 0.5
+
+
+def test_messages_name_the_argument():
+    s = choir.Strategy("one_device")
+    with s.scope():
+        for call, text in ((lambda: choir.Optimizer("adam", lr=0.1), "optimizer: no option 'lr'; options: "),
+                           (lambda: choir.layer("conv2d", "c", 1, 2, 3, {"pad": -1}), "conv: no option 'pad'; options: pad"),
+                           (lambda: choir.layer("conv2d", "c", 1, 2, 3, [1]), "choir_conv_options.*list; expected a dict"),
+                           (lambda: choir.layer("dense", "c", 1, 2.5), "dense: out is 2.5; expected int64_t"),
+                           (lambda: choir.layer("dense", "c", 1, 2)(np.zeros(1)), "layer: ndarray; expected a Tensor"),
+                           (lambda: choir.Optimizer("adam", learning_rate="big"), "learning_rate is 'big'; expected double")):
+            with pytest.raises(TypeError, match=text):
+                call()
+
+    def step(r):
+        x = r.constant(np.float32([[1, 2], [3, 4]]))
+        assert choir.op.cast(x, "f64").dtype == choir.op.cast(x, np.float64).dtype == np.float64
+        assert choir.op.matmul(x, x).numpy().tolist() == (x @ x).numpy().tolist()
+        assert choir.op.matmul(x, x, "b").numpy().tolist() == [[5, 11], [11, 25]]
+        drawn = choir.op.random_normal(r, "float32", [3], 7)
+        assert drawn.shape == (3,) and choir.op.fill(r, "i32", [2], 4).numpy().tolist() == [4, 4]
+        assert r.constant(np.float16([0.5, 2])).numpy().tolist() == [0.5, 2]
+        for call, text in ((lambda: choir.op.clip(x, 1), "clip: high? is None; expected"),
+                           (lambda: choir.op.cumsum(x, 1.5), "cumsum: axis is 1.5; expected int"),
+                           (lambda: choir.op.cast(x, "f8"), None), (lambda: choir.op.relu(3.0), "relu: no tensor")):
+            if text:
+                with pytest.raises(TypeError, match=text):
+                    call()
+        with pytest.raises(ValueError, match="'f31' is unknown; known: f32"):
+            choir.op.cast(x, "f31")
+    s.run(step)
+    with pytest.raises(TypeError, match="strategy: no option 'timeouts'; options: timeout"):
+        choir.Strategy("mirrored", timeouts=1)
+    choir.Strategy("mirrored", timeout=5, precision="mixed_bf16", replicas=2)
+
+
 def test_metrics_of_all_kinds():
     s = choir.Strategy(replicas=1)
     with s.scope():

@@ -14,7 +14,7 @@ from .layer import Layer, Metric, Optimizer
 from .library import ffi, lib, made, pointer_of
 from .options import options
 from .strategy import Calls, Replica, current
-from .tensor import Frame, Tensor
+from .tensor import Frame, Tensor, own_frame
 
 MOMENTS = ("train_begin", "train_end", "epoch_begin", "epoch_end", "batch_begin", "batch_end", "validation_begin")
 
@@ -151,15 +151,10 @@ class Model:
 
     def predict(self, data: Dataset) -> np.ndarray:
         """The results of all examples of one pass over data."""
-        frame = Frame(made(lib.choir_frame_new(ffi.NULL)))
-        try:
+        with own_frame() as frame:
             found = lib.choir_predict(self.pointer, pointer_of("data", data, "a Dataset"), frame.pointer)
             self._check(Calls(), lib.choir_frame_status(frame.pointer))
             return Tensor(frame, found).numpy()
-        finally:
-            pointer = frame.pointer
-            frame.close()
-            lib.choir_frame_free(pointer)
 
     def stop(self) -> None:
         """Asks fit to stop after the current step."""

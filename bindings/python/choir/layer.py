@@ -8,8 +8,8 @@ import numpy as np
 
 from .library import check, ffi, lib, made
 from .options import constant, explain, number, options, parameters
-from .strategy import current
-from .tensor import Frame, Tape, Tensor
+from .strategy import Replica, Variable, current
+from .tensor import Tape, Tensor, own_frame
 
 
 class _Owned:
@@ -32,6 +32,12 @@ class Layer(_Owned):
         if not isinstance(x, Tensor):
             raise TypeError(f"layer: {type(x).__name__}; expected a Tensor of a step, as r.argument(\"x\")")
         return Tensor(x._frame, x._frame.call("choir_layer_apply", self.pointer, x.pointer))
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The variables of the layer and of the layers in it."""
+        return [Variable.of(self._strategy, lib.choir_layer_variable(self.pointer, i))
+                for i in range(lib.choir_layer_variables(self.pointer))]
 
 
 # What arguments of constructors are if they are left out. Other numbers must be given.
@@ -91,6 +97,29 @@ class Optimizer(_Owned):
             check(status)
 
 
+    def add_gradient(self, replica: Replica, variable: Variable, gradient: Tensor) -> None:
+        """Adds a replica's gradient of a variable, as for several losses: called in all replicas, in the same order."""
+        check(replica.frame.call("choir_optimizer_add_gradient", self.pointer, replica.pointer, variable.pointer,
+                                 gradient.pointer))
+
+    def apply_gradients(self, replica: Replica) -> None:
+        """The update, after the last gradient: called in all replicas."""
+        check(replica.frame.call("choir_optimizer_apply_gradients", self.pointer, replica.pointer))
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next update."""
+        return lib.choir_optimizer_learning_rate(self.pointer)
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Sets the rate that the schedule multiplies, outside of steps."""
+        check(lib.choir_optimizer_set_learning_rate(self.pointer, rate))
+
+    def swap_averages(self) -> None:
+        """Swaps the weights with their averages (ema_momentum), outside of steps; the next call swaps them back."""
+        check(lib.choir_optimizer_swap_averages(self.pointer))
+
+
 class Metric(_Owned):
     """A metric by its kind, "mean", "accuracy", "r2" and so on, or by choir_KIND_new of choir/metric.h with more
     arguments: Metric("p", "precision", 0.5)."""
@@ -111,11 +140,8 @@ class Metric(_Owned):
 
     def confusion_matrix(self) -> np.ndarray:
         """Of a metric "confusion_matrix": row i, column j counts the examples of class i with their highest score at j."""
-        frame = Frame(lib.choir_frame_new(ffi.NULL))
-        try:
+        with own_frame() as frame:
             return Tensor(frame, lib.choir_metric_confusion_matrix(self.pointer, frame.pointer)).numpy()
-        finally:
-            lib.choir_frame_free(frame.pointer)
 
     def reset(self) -> None:
         check(lib.choir_metric_reset(self.pointer))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -80,6 +82,18 @@ class Frame:
         Do not write to it before the tensor is gone."""
         self.refuse_recording("from_dlpack")
         return Tensor(self, dlpack.take(self.pointer, array))
+
+
+@contextlib.contextmanager
+def own_frame() -> Iterator[Frame]:
+    """A frame of the program, outside of steps."""
+    frame = Frame(made(lib.choir_frame_new(ffi.NULL)))
+    try:
+        yield frame
+    finally:
+        pointer = frame.pointer
+        frame.close()
+        lib.choir_frame_free(pointer)
 
 
 class Tape:

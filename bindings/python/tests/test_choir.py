@@ -283,6 +283,44 @@ def test_zero_of_the_caller_is_zero():
     assert half.result() == 1 and zero.result() == 0.5
 
 
+def test_variables_and_gradients_by_hand():
+    s = choir.Strategy("multi_worker_mirrored", replicas=2, cluster={"transport": "alone"})
+    with s.scope():
+        net, other = choir.layer("dense", "net", 2, 1), choir.Variable("other", np.float32([1, 2]))
+        sgd = choir.Optimizer("sgd", learning_rate=0.5, ema_momentum=0.5)
+        seen = choir.Variable("seen", np.float32([1]), synchronization="on_read", aggregation="sum")
+    kernel, bias = net.variables
+    assert [v.name for v in net.variables] == ["net/kernel", "net/bias"]
+    kernel.assign(np.float32([[1], [2]]))
+    bias.assign(3)
+    assert kernel.numpy().tolist() == [[1], [2]] and bias.numpy().tolist() == [3]
+    with pytest.raises(choir.Error, match="net/kernel"):
+        kernel.assign(np.zeros(3, np.float32))
+
+    def step(r):  # the loss changes net alone
+        tape, x = r.tape(), r.constant(np.float32([[1, 2]]))
+        of = [r.read(v) for v in net.variables]
+        loss = choir.op.sum((x @ of[0] + of[1]) * r.read(other), choir.op.ALL_AXES)
+        for v, gradient in zip(net.variables, tape.gradient(loss, of)):
+            sgd.add_gradient(r, v, gradient)
+        sgd.apply_gradients(r)
+        seen.assign(r.constant(np.float32([r.id])))
+    for run in (step, choir.function(step)):
+        s.run(run)
+    assert kernel.numpy().tolist() == [[1 - 6], [2 - 12]] and bias.numpy().tolist() == [3 - 6]
+    assert other.numpy().tolist() == [1, 2] and seen.numpy().tolist() == [1]
+    sgd.swap_averages()
+    assert bias.numpy().tolist() == [-1.5]  # of 0 and -3
+    sgd.swap_averages()
+    assert sgd.learning_rate == 0.5
+    sgd.set_learning_rate(0.25)
+    s.run(step)
+    assert bias.numpy().tolist() == [-4.5]
+    s.close()
+    with pytest.raises(choir.Error, match="closed"):
+        bias.numpy()
+
+
 def test_messages_name_the_argument():
     s = choir.Strategy("one_device")
     with s.scope():

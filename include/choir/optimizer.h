@@ -154,7 +154,8 @@ typedef struct {
 } choir_optimizer_options;
 
 // Makes an optimizer. The learning rate is above 0; betas and momentum are in [0, 1).
-// CHOIR_INVALID: an option is set that this kind does not use. CHOIR_STATE: in a replica.
+// CHOIR_INVALID: an option that this kind does not use is set, and is not CHOIR_ZERO. CHOIR_STATE:
+// in a replica.
 choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_optimizer_options *o);
 
 // In all replicas (replica.h). Runs tape's backward pass from loss, a scalar of the replica's

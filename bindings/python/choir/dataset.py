@@ -11,12 +11,22 @@ from .tensor import packed
 
 
 class Batch:
-    """The parts of a global batch, one for each replica; valid until the next one."""
+    """The parts of a global batch, one for each replica. It keeps its memory, which a later batch then uses again."""
 
-    __slots__ = ("pointer",)
+    __slots__ = ("_strategy", "_spare", "_pointer")
 
-    def __init__(self, pointer: Any) -> None:
-        self.pointer = pointer
+    def __init__(self, strategy: Strategy, spare: list[Any], pointer: Any) -> None:
+        self._strategy, self._spare, self._pointer = strategy, spare, pointer
+
+    def __del__(self) -> None:
+        if len(self._spare) < 2:
+            self._spare.append(self._pointer)
+
+    @property
+    def pointer(self) -> Any:
+        if self._strategy.closed:
+            self._strategy.pointer  # raises
+        return self._pointer
 
 
 class Dataset:
@@ -40,6 +50,7 @@ class Dataset:
         if shuffle:
             data = lib.choir_dataset_shuffle(data, shuffle, seed)
         self._strategy, self._begun = strategy, False
+        self._spare: list[Any] = []  # memory of batches that are gone
         self._pointer = made(lib.choir_strategy_distribute_dataset(
             strategy.pointer, lib.choir_dataset_batch(data, batch), ffi.NULL))
 
@@ -51,19 +62,20 @@ class Dataset:
 
     def __iter__(self) -> Iterator[Batch]:
         """The batches of one pass. A pass that was left before its end is given up."""
-        values = ffi.new("choir_values **")
         end, following = int(Status.END), lib.choir_distributed_dataset_next
         if self._begun:
             check(lib.choir_distributed_dataset_rewind(self.pointer))
         self._begun = True
-        try:
-            while True:
-                status = following(self.pointer, values)
-                if status == end:
-                    break
-                check(status)
-                yield Batch(values[0])
-        finally:
-            lib.choir_values_free(values[0])
+        values = ffi.new("choir_values **")
+        while True:
+            spare = self._spare.pop() if self._spare else ffi.NULL
+            values[0] = spare
+            status = following(self.pointer, values)
+            pointer = spare or (ffi.gc(values[0], lib.choir_values_free) if values[0] else ffi.NULL)
+            if status == end:
+                break
+            check(status)
+            yield Batch(self._strategy, self._spare, pointer)
+            del pointer, spare
         self._begun = False
         check(lib.choir_distributed_dataset_rewind(self._pointer))

@@ -12,11 +12,11 @@ import numpy as np
 from .dataset import Dataset
 from .layer import Layer, Metric, Optimizer
 from .library import ffi, lib, made, pointer_of
-from .op import _options
+from .options import options
 from .strategy import Calls, Replica, current
-from .tensor import Frame, Tensor
+from .tensor import Frame, Tensor, own_frame
 
-MOMENTS = ("train_begin", "train_end", "epoch_begin", "epoch_end", "batch_begin", "batch_end")
+MOMENTS = ("train_begin", "train_end", "epoch_begin", "epoch_end", "batch_begin", "batch_end", "validation_begin")
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,11 @@ class Event:
     step: int
 
 
-def _text(value: str | None) -> Any:
-    return ffi.NULL if value is None else ffi.new("char[]", value.encode())
+def _tensor(where: str, found: Any) -> Any:
+    """The pointer of what a function of the program returned."""
+    if not isinstance(found, Tensor):
+        raise TypeError(f"{where}: returned {type(found).__name__}; expected a Tensor")
+    return found.pointer
 
 
 class Model:
@@ -44,26 +47,27 @@ class Model:
     def __init__(self, net: Layer | Callable[[Replica], Tensor], loss: str | Callable[..., Tensor] | None = None,
                  optimizer: Optimizer | None = None, metrics: Sequence[Metric] = (), *, name: str | None = None,
                  input: str | None = None, labels: str | None = None, sample_weights: str | None = None,
-                 class_weights: Sequence[float] = (), regularized: Layer | None = None) -> None:
+                 class_weights: Sequence[float] | dict[int, float] = (), regularized: Layer | None = None) -> None:
         self._strategy, self._calls = current(), Calls()
         self._metrics, self._net, self._optimizer = list(metrics), net, optimizer
-        texts = {"name": _text(name), "input": _text(input), "labels": _text(labels),
-                 "sample_weights": _text(sample_weights)}
-        options: dict[str, Any] = {**texts, "n_metrics": len(self._metrics), "n_classes": len(class_weights)}
+        if isinstance(class_weights, dict):  # as in Keras: other classes have the weight 1
+            class_weights = [class_weights.get(i, 1.0) for i in range(max(class_weights, default=-1) + 1)]
+        given: dict[str, Any] = {"name": name, "input": input, "labels": labels, "sample_weights": sample_weights,
+                                 "n_metrics": len(self._metrics), "n_classes": len(class_weights)}
         lists = (ffi.new("choir_metric *[]", [m.pointer for m in self._metrics]),
                  ffi.new("double[]", list(class_weights)))
-        options["metrics"], options["class_weights"] = lists
+        given["metrics"], given["class_weights"] = lists
         if isinstance(net, Layer):
-            options["layer"] = net.pointer
+            given["layer"] = net.pointer
         else:
-            options["forward"] = self._calls.function("choir_forward_fn", self._forward, ffi.NULL)
+            given["forward"] = self._calls.function("choir_forward_fn", self._forward, ffi.NULL)
         if regularized is not None:
-            options["regularized"] = regularized.pointer
+            given["regularized"] = regularized.pointer
         if optimizer is not None:
-            options["optimizer"] = optimizer.pointer
+            given["optimizer"] = optimizer.pointer
         if loss is not None:
-            options["loss"] = self._loss(loss)
-        self._pointer = made(lib.choir_model_new(_options(ffi.typeof("choir_model_options *"), options)))
+            given["loss"] = self._loss(loss)
+        self._pointer = made(lib.choir_model_new(options(ffi.typeof("choir_model_options *"), given)))
 
     @property
     def pointer(self) -> Any:
@@ -73,7 +77,7 @@ class Model:
     def _forward(self, pointer: Any, _user: Any) -> Any:
         replica = Replica(pointer)
         try:
-            return self._net(replica).pointer
+            return _tensor("forward", self._net(replica))
         finally:
             replica.frame.close()
 
@@ -89,7 +93,7 @@ class Model:
                 return ffi.NULL  # the frame has the failure
             frame = Frame(lib.choir_tensor_frame(results))
             try:
-                return loss(Tensor(frame, labels), Tensor(frame, results)).pointer
+                return _tensor("loss", loss(Tensor(frame, labels), Tensor(frame, results)))
             finally:
                 frame.close()
         return self._calls.function("choir_loss_fn", call, ffi.NULL)
@@ -103,6 +107,9 @@ class Model:
                     fn(Event(self, e.epoch, e.epochs, e.batch, e.batches, e.step))
                 return lib.CHOIR_OK
             return calls.function("choir_callback_fn", call)
+        if callback is not None and not any(hasattr(callback, name) for name in MOMENTS):
+            raise TypeError(f"callback {type(callback).__name__}: no method of a known name; expected one of "
+                            f"{', '.join(MOMENTS)}, which get an Event")
         found = {name: of(getattr(callback, name)) for name in MOMENTS if hasattr(callback, name)}
         if callback is None:
             found["batch_end"] = of(None)
@@ -111,28 +118,24 @@ class Model:
     def fit(self, data: Dataset, epochs: int = 1, *, validation: Dataset | None = None,
             callbacks: Sequence[Any] = (), early_stopping: dict[str, Any] | None = None,
             reduce_on_plateau: dict[str, Any] | None = None, checkpoints: str | None = None,
-            **options: Any) -> dict[str, list[float]]:
+            **more: Any) -> dict[str, list[float]]:
         """Trains, and returns the history of each log. A callback is an object with methods of the names
-        train_begin, train_end, epoch_begin, epoch_end, batch_begin and batch_end, which get an Event. early_stopping
+        train_begin, train_end, epoch_begin, epoch_end, batch_begin, batch_end and validation_begin, which get an Event. early_stopping
         and reduce_on_plateau have the fields of choir/fit.h, and so have the other options. checkpoints is a
         folder."""
         calls = Calls()
-        texts = [_text(part.get("log")) for part in (early_stopping or {}, reduce_on_plateau or {})]
         given = ffi.new("choir_callback[]", [self._callback(calls, c) for c in [None, *callbacks]])
-        options |= {"epochs": epochs, "callbacks": given, "n_callbacks": len(given)}
+        more |= {"epochs": epochs, "callbacks": given, "n_callbacks": len(given), "early_stopping": early_stopping,
+                 "reduce_on_plateau": reduce_on_plateau}
         if validation is not None:
-            options["validation"] = pointer_of("validation", validation, "a Dataset")
-        kept = [ffi.NULL if part is None else _options(ffi.typeof(f"choir_{name} *"), part | {"log": text})
-                for name, part, text in zip(("early_stopping", "reduce_on_plateau"),
-                                            (early_stopping, reduce_on_plateau), texts)]
-        options["early_stopping"], options["reduce_on_plateau"] = kept
+            more["validation"] = pointer_of("validation", validation, "a Dataset")
         manager = ffi.NULL
         if checkpoints is not None:
             manager = made(lib.choir_checkpoint_manager_new(self._strategy.pointer, checkpoints.encode(), ffi.NULL))
-        options["checkpoints"] = manager
+        more["checkpoints"] = manager
         try:
             self._check(calls, lib.choir_fit(self.pointer, pointer_of("data", data, "a Dataset"),
-                                             _options(ffi.typeof("choir_fit_options *"), options)))
+                                             options(ffi.typeof("choir_fit_options *"), more)))
         finally:
             lib.choir_checkpoint_manager_free(manager)
         return self.history()
@@ -148,15 +151,10 @@ class Model:
 
     def predict(self, data: Dataset) -> np.ndarray:
         """The results of all examples of one pass over data."""
-        frame = Frame(made(lib.choir_frame_new(ffi.NULL)))
-        try:
+        with own_frame() as frame:
             found = lib.choir_predict(self.pointer, pointer_of("data", data, "a Dataset"), frame.pointer)
             self._check(Calls(), lib.choir_frame_status(frame.pointer))
             return Tensor(frame, found).numpy()
-        finally:
-            pointer = frame.pointer
-            frame.close()
-            lib.choir_frame_free(pointer)
 
     def stop(self) -> None:
         """Asks fit to stop after the current step."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import os
 from typing import Any
 
 import numpy as np
 
 from .library import check, ffi, lib, made
-from .op import _options
-from .strategy import current
-from .tensor import Frame, Tape, Tensor
+from .options import constant, explain, number, options, parameters
+from .strategy import Replica, Variable, current
+from .tensor import Tape, Tensor, own_frame
 
 
 class _Owned:
@@ -31,43 +29,45 @@ class Layer(_Owned):
     """A layer: layer("dense", "hidden", 784, 128, "relu")."""
 
     def __call__(self, x: Tensor) -> Tensor:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"layer: {type(x).__name__}; expected a Tensor of a step, as r.argument(\"x\")")
         return Tensor(x._frame, x._frame.call("choir_layer_apply", self.pointer, x.pointer))
 
-
-@functools.cache
-def _names(type_: Any) -> dict[str, int]:
-    """The enumerators by what follows the words that all have: "relu" for CHOIR_RELU, "r2" for CHOIR_METRIC_R2."""
-    names = list(type_.elements.values())
-    common = len(os.path.commonprefix(names).rpartition("_")[0]) + 1
-    return {name[common:].lower(): number for number, name in sorted(type_.elements.items())}
+    @property
+    def variables(self) -> list[Variable]:
+        """The variables of the layer and of the layers in it."""
+        return [Variable.of(self._strategy, lib.choir_layer_variable(self.pointer, i))
+                for i in range(lib.choir_layer_variables(self.pointer))]
 
 
-def _constant(type_: Any, value: Any) -> Any:
-    """An enumerator by its name, or what it is."""
-    if type_.kind != "enum" or not isinstance(value, str):
-        return value
-    names = _names(type_)
-    if value not in names:
-        raise ValueError(f"{value!r} is unknown; known: {', '.join(names)}")
-    return names[value]
+# What arguments of constructors are if they are left out. Other numbers must be given.
+_DEFAULTS = {"stride": 0, "padding": 0, "epsilon": 0, "thresholds": 0, "threshold": 0.5}
 
 
 def _made(what: str, kind: str, arguments: tuple[Any, ...]) -> Any:
-    """A choir_WHAT of choir_KIND_new with these arguments. Missing ones are 0 or NULL, the library's defaults."""
-    fn = getattr(lib, f"choir_{kind}_new", None)
+    """A choir_WHAT of choir_KIND_new with these arguments."""
+    name = f"choir_{kind}_new"
+    fn = getattr(lib, name, None)
     if fn is None or ffi.typeof(fn).result != ffi.typeof(f"choir_{what} *"):
         raise ValueError(f"{what}: {kind!r} is unknown; the kinds are those of choir/{what}.h")
-    types, given = ffi.typeof(fn).args, []
+    types, named, given = ffi.typeof(fn).args, parameters(name), []
     if len(arguments) > len(types):
         raise TypeError(f"{what} {kind}: {len(arguments)} arguments; expected {len(types)}")
-    for type_, value in zip(types, list(arguments) + [None] * (len(types) - len(arguments))):
+    for type_, parameter, value in zip(types, named, list(arguments) + [None] * (len(types) - len(arguments))):
         if isinstance(value, str) and type_.kind == "pointer":
             value = ffi.new("char[]", value.encode())
         elif isinstance(value, Layer):
             value = value.pointer
         elif type_.kind == "pointer":
-            value = _options(type_, value)
-        given.append(0 if value is None else _constant(type_, value))
+            value = options(type_, value)
+        elif value is None and type_.kind == "primitive":
+            if parameter not in _DEFAULTS:
+                raise TypeError(f"{what} {kind}: {parameter} is missing; expected {', '.join(named)}")
+            value = _DEFAULTS[parameter]
+        elif value is not None:
+            value = number(f"{what} {kind}: {parameter}", value, "zero" if parameter == "epsilon" else None)
+        given.append(0 if value is None else constant(type_, value))
+    explain(f"{what} {kind}", types, named, given)
     return fn(*given)
 
 
@@ -85,17 +85,39 @@ def sequential(*layers: Layer) -> Layer:
 class Optimizer(_Owned):
     """An optimizer by its kind ("adam"), with the fields of choir_optimizer_options."""
 
-    def __init__(self, kind: str, **options: Any) -> None:
-        number = _constant(ffi.typeof("choir_optimizer_kind"), kind)
+    def __init__(self, kind: str, **given: Any) -> None:
+        of = constant(ffi.typeof("choir_optimizer_kind"), kind)
         current()
-        super().__init__(lib.choir_optimizer_new(
-            number, _options(ffi.typeof("choir_optimizer_options *"), options)))
+        super().__init__(lib.choir_optimizer_new(of, options(ffi.typeof("choir_optimizer_options *"), given)))
 
     def minimize(self, loss: Tensor, tape: Tape) -> None:
         """The backward pass and the update: called in all replicas."""
         status = loss._frame.call("choir_optimizer_minimize", self.pointer, loss.pointer, tape.pointer)
         if status:
             check(status)
+
+
+    def add_gradient(self, replica: Replica, variable: Variable, gradient: Tensor) -> None:
+        """Adds a replica's gradient of a variable, as for several losses: called in all replicas, in the same order."""
+        check(replica.frame.call("choir_optimizer_add_gradient", self.pointer, replica.pointer, variable.pointer,
+                                 gradient.pointer))
+
+    def apply_gradients(self, replica: Replica) -> None:
+        """The update, after the last gradient: called in all replicas."""
+        check(replica.frame.call("choir_optimizer_apply_gradients", self.pointer, replica.pointer))
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next update."""
+        return lib.choir_optimizer_learning_rate(self.pointer)
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Sets the rate that the schedule multiplies, outside of steps."""
+        check(lib.choir_optimizer_set_learning_rate(self.pointer, rate))
+
+    def swap_averages(self) -> None:
+        """Swaps the weights with their averages (ema_momentum), outside of steps; the next call swaps them back."""
+        check(lib.choir_optimizer_swap_averages(self.pointer))
 
 
 class Metric(_Owned):
@@ -107,7 +129,7 @@ class Metric(_Owned):
         if hasattr(lib, f"choir_{kind}_new"):
             super().__init__(_made("metric", kind, (name, *arguments)))
         else:
-            super().__init__(lib.choir_metric_new(name.encode(), _constant(ffi.typeof("choir_metric_kind"), kind)))
+            super().__init__(lib.choir_metric_new(name.encode(), constant(ffi.typeof("choir_metric_kind"), kind)))
 
     def update(self, values_or_labels: Tensor, scores: Tensor | None = None) -> None:
         check(values_or_labels._frame.call("choir_metric_update", self.pointer, values_or_labels.pointer,
@@ -118,11 +140,8 @@ class Metric(_Owned):
 
     def confusion_matrix(self) -> np.ndarray:
         """Of a metric "confusion_matrix": row i, column j counts the examples of class i with their highest score at j."""
-        frame = Frame(lib.choir_frame_new(ffi.NULL))
-        try:
+        with own_frame() as frame:
             return Tensor(frame, lib.choir_metric_confusion_matrix(self.pointer, frame.pointer)).numpy()
-        finally:
-            lib.choir_frame_free(frame.pointer)
 
     def reset(self) -> None:
         check(lib.choir_metric_reset(self.pointer))

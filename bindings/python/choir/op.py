@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .library import check, ffi, lib
-from .tensor import Tensor, shape_of
+from .options import constant, explain, options, parameters
+from .tensor import Frame, Tensor, shape_of
 
 ALL_AXES = ffi.new("choir_axes *", [0xFFFFFFFF])[0]
-_TENSOR = ffi.typeof("choir_tensor *")
+_TENSOR, _FRAME = ffi.typeof("choir_tensor *"), ffi.typeof("choir_frame *")
 
 
 def axis(*axes: int) -> Any:
@@ -19,27 +20,22 @@ def axis(*axes: int) -> Any:
     return ffi.new("choir_axes *", [builtins.sum({1 << (31 & a) for a in axes})])[0]
 
 
-def _options(type_: Any, given: Any) -> Any:
-    """An options struct of this type from a dict; its size is set."""
-    if given is None:
-        return ffi.NULL
-    made = ffi.new(type_, {key: value.pointer if isinstance(value, Tensor) else value for key, value in given.items()})
-    made.size = ffi.sizeof(type_.item)
-    return made
-
-
 def _argument(frame: Any, type_: Any, value: Any) -> Any:
     if type_ == _TENSOR:
         return frame.tensor(value).pointer
+    if type_ == _FRAME:
+        return frame.pointer
     if type_.kind == "pointer" and type_.item.kind == "struct" and (value is None or isinstance(value, dict)):
-        return _options(type_, value)
+        return options(type_, value)
     if type_.kind == "struct" and type_.cname == "choir_shape":
         return shape_of(value)
     if type_.kind == "struct" and type_.cname == "choir_axes" and not isinstance(value, ffi.CData):
         return axis(*((value,) if isinstance(value, int) else value))
     if type_.cname == "char *" and isinstance(value, str):
         return value.encode()
-    return ffi.NULL if value is None and type_.kind == "pointer" else value
+    if type_.kind == "pointer":
+        return ffi.NULL if value is None else getattr(value, "pointer", value)
+    return 0 if value is None and type_.kind == "enum" and type_.cname != "choir_dtype" else constant(type_, value)
 
 
 @functools.cache
@@ -56,14 +52,18 @@ def _call(name: str) -> Callable[..., Tensor]:
                 if frame.program is not None and found:
                     frame.program.note("choir_" + name, pointers, found)
                 return Tensor(frame, found)
-        tensors = [a for a in arguments if isinstance(a, Tensor)]
-        if not tensors:
+        frame = next((getattr(a, "frame", a) for a in arguments if isinstance(getattr(a, "frame", a), Frame)), None)
+        if frame is None:
             raise TypeError(f"{name}: no tensor; expected one or more")
         if len(arguments) > len(types):
             raise TypeError(f"{name}: {len(arguments)} arguments; expected {len(types)}")
-        frame = tensors[0].frame
         given = list(arguments) + [None] * (len(types) - len(arguments)) # options may be left out
-        return Tensor(frame, frame.call("choir_" + name, *(_argument(frame, *one) for one in zip(types, given))))
+        given = [_argument(frame, *one) for one in zip(types, given)]
+        try:
+            return Tensor(frame, frame.call("choir_" + name, *given))
+        except (TypeError, OverflowError):
+            explain(name, types, parameters("choir_" + name), given)
+            raise
     operation.__name__ = name
     operation.__doc__ = f"choir_{name} of the C headers."
     return operation

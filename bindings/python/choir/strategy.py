@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from .library import Error, Status, address, check, ffi, lib, made, pointer_of, short
-from .tensor import Frame, Tape, Tensor, packed
+from .options import constant, options
+from .tensor import Frame, Tape, Tensor, own_frame, packed
 
 
 _argument = short("choir_replica_arg", None, ctypes.c_char_p)
@@ -52,20 +53,43 @@ class Calls:
 
 
 class Variable:
-    """Named memory of a strategy. Make it in the strategy's scope."""
+    """Named memory of a strategy, with the fields of choir_variable_options. Make it in the strategy's scope."""
 
-    def __init__(self, name: str, value: Any) -> None:
+    def __init__(self, name: str, value: Any, **given: Any) -> None:
         array, dtype, shape = packed(value)
-        data = ffi.from_buffer(array)
-        options = ffi.new("choir_variable_options *", {"dtype": dtype, "initial_value": data})
-        options.size = ffi.sizeof("choir_variable_options")
+        given |= {"dtype": dtype, "initial_value": ffi.from_buffer(array)}
         self._strategy = current()
-        self._pointer = made(lib.choir_variable_new(name.encode(), shape, options))
+        self._pointer = made(lib.choir_variable_new(
+            name.encode(), shape, options(ffi.typeof("choir_variable_options *"), given)))
+
+    @classmethod
+    def of(cls, strategy: Strategy, pointer: Any) -> Variable:
+        """A variable that C has made."""
+        found = cls.__new__(cls)
+        found._strategy, found._pointer = strategy, pointer
+        return found
 
     @property
     def pointer(self) -> Any:
         self._strategy.pointer  # raises if it is closed
         return self._pointer
+
+    @property
+    def name(self) -> str:
+        return ffi.string(lib.choir_variable_name(self.pointer)).decode()
+
+    def numpy(self) -> np.ndarray:
+        """The value, outside of steps. In a step, r.read(variable) reads it."""
+        with own_frame() as frame:
+            return Tensor(frame, lib.choir_variable_read(self.pointer, frame.pointer)).numpy()
+
+    def assign(self, value: Any) -> None:
+        """Sets the value: in a step to a tensor, outside of steps to an array or a number."""
+        if isinstance(value, Tensor):
+            check(value.frame.call("choir_variable_assign", self.pointer, value.pointer))
+            return
+        with own_frame() as frame:
+            check(lib.choir_variable_assign(self.pointer, frame.tensor(value).pointer))
 
 
 class Replica:
@@ -201,23 +225,25 @@ def regularizer(l1: float = 0.0, l2: float = 0.0) -> contextlib.AbstractContextM
 
 def initializer(kind: str, scale: float = 0.0) -> contextlib.AbstractContextManager[None]:
     """A scope whose kernels begin by an initializer: "he_normal", "orthogonal" and so on."""
-    known = {name.removeprefix("CHOIR_INITIALIZER_").lower(): value for value, name in
-             ffi.typeof("choir_initializer").elements.items()}
-    if kind not in known:
-        raise ValueError(f"initializer: {kind!r} is unknown; known: {', '.join(known)}")
-    return _scope(lib.choir_scope_initializer, known[kind], scale)
+    return _scope(lib.choir_scope_initializer, constant(ffi.typeof("choir_initializer"), kind), scale)
 
 
 class Strategy:
-    """A strategy by its kind: "mirrored", "one_device" and so on."""
+    """A strategy by its kind, "mirrored", "one_device" and so on, with the fields of choir_strategy_options:
+    Strategy("mirrored", replicas=4, seed=7, timeout=30, precision="mixed_bf16"). cluster is a dict of
+    choir_cluster_options, also an empty one, by which the workers join."""
 
-    def __init__(self, kind: str = "mirrored", *, replicas: int = 0, seed: int = 0,
-                 devices: str | None = None) -> None:
-        names = ffi.NULL if devices is None else ffi.new("char[]", devices.encode())
-        options = ffi.new("choir_strategy_options *", {"replicas": replicas, "seed": seed, "devices": names})
-        options.size = ffi.sizeof("choir_strategy_options")
-        self._pointer = ffi.gc(made(lib.choir_strategy_new(kind.encode(), options)),
-                               lib.choir_strategy_free)
+    def __init__(self, kind: str = "mirrored", *, cluster: dict[str, Any] | None = None, **given: Any) -> None:
+        if cluster is not None:
+            joined = options(ffi.typeof("choir_cluster_options *"), cluster)
+            given["cluster"] = cluster = ffi.gc(made(lib.choir_cluster_new(joined)), lib.choir_cluster_free)
+
+        def free(pointer: Any) -> None:
+            lib.choir_strategy_free(pointer)
+            if cluster is not None:
+                ffi.release(cluster)
+        self._pointer = ffi.gc(made(lib.choir_strategy_new(
+            kind.encode(), options(ffi.typeof("choir_strategy_options *"), given))), free)
         self.closed = False
         self._runs: list[Run] = []  # that nobody uses
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from . import dlpack
 from .library import Error, Status, address, check, failure, ffi, lib, made, short
+from .options import CODES, DTYPES
 
-DTYPES = {lib.CHOIR_F32: "f4", lib.CHOIR_F64: "f8", lib.CHOIR_I32: "i4", lib.CHOIR_I64: "i8",
-          lib.CHOIR_U8: "u1", lib.CHOIR_BOOL: "?"}
 _begin_tape = short("choir_tape_begin", None)
 _tape_type = ffi.typeof("choir_tape *")
-CODES = {np.dtype(name): code for code, name in DTYPES.items()}
 
 
 def packed(array: Any) -> tuple[np.ndarray, int, Any]:
@@ -82,6 +82,18 @@ class Frame:
         Do not write to it before the tensor is gone."""
         self.refuse_recording("from_dlpack")
         return Tensor(self, dlpack.take(self.pointer, array))
+
+
+@contextlib.contextmanager
+def own_frame() -> Iterator[Frame]:
+    """A frame of the program, outside of steps."""
+    frame = Frame(made(lib.choir_frame_new(ffi.NULL)))
+    try:
+        yield frame
+    finally:
+        pointer = frame.pointer
+        frame.close()
+        lib.choir_frame_free(pointer)
 
 
 class Tape:

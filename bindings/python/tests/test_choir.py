@@ -194,6 +194,28 @@ def test_a_pass_that_was_left_begins_again():
     assert len(list(data)) == len(list(data)) == 2
 
 
+def test_a_batch_keeps_its_memory():
+    s, x = choir.Strategy(replicas=1), np.arange(8, dtype=np.float32)
+    data = choir.Dataset(s, {"x": x}, batch=2)
+
+    def read(batch):
+        return s.run(lambda r: r.argument("x"), batch)[0].tolist()
+    first = next(iter(data))
+    for last in data:
+        if read(last) == [4, 5]:
+            break
+    every = list(data)
+    gc.collect()
+    assert [read(first), read(last)] == [[0, 1], [4, 5]]
+    assert [read(batch) for batch in every] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    del every
+    assert len({int(choir.library.address(batch.pointer)) for batch in data}) == 2  # used again
+    other = choir.Strategy(replicas=1)
+    s.close()
+    with pytest.raises(choir.Error, match="closed"):
+        other.run(lambda r: r.argument("x"), first)
+
+
 def test_operations_by_name():
     def step(r):
         x = r.constant(np.float64([[1, -2, 3], [4, 5, -6]]))
@@ -217,6 +239,122 @@ def test_operations_by_name():
     s.run(step)
     with pytest.raises(choir.Error, match=r"reshape: \[2, 3\]"):
         s.run(lambda r: choir.op.reshape(r.constant(np.zeros((2, 3))), (4, 2)))
+
+
+def after_a_step(kind, **options):
+    """A weight 1 after two updates with the gradient 1."""
+    s = choir.Strategy("one_device")
+    with s.scope():
+        w, optimizer = choir.Variable("w", np.float32([1])), choir.Optimizer(kind, **({"learning_rate": 0.25} | options))
+
+    def step(r):
+        tape = r.tape()
+        optimizer.minimize(choir.op.sum(r.read(w), choir.op.ALL_AXES), tape)
+    for _ in range(2):
+        s.run(step)
+    return float(s.run(lambda r: r.read(w))[0][0])
+
+
+def test_zero_of_the_caller_is_zero():
+    assert after_a_step("momentum", momentum=0) == after_a_step("sgd", momentum=0.0, weight_decay=0) == 0.5
+    assert after_a_step("momentum", momentum=None) == after_a_step("momentum") == pytest.approx(1 - 0.25 - 0.25 * 1.9)
+    assert after_a_step("adamw", weight_decay=0) == after_a_step("adam") != after_a_step("adamw")
+    assert after_a_step("momentum", nesterov=False) == after_a_step("momentum") != after_a_step("momentum", nesterov=True)
+    frozen = [{"names": "w", "learning_rate_multiplier": 0}]
+    assert after_a_step("sgd", groups=frozen) == 1
+    assert after_a_step("sgd", schedule={"kind": "cosine", "steps": 2, "factor": 0}) == 0.625
+    for wrong, text in (({"learning_rate": 0}, "learning_rate is 0"), ({"momentum": -1}, "momentum is -1; expected 0"),
+                        ({"schedule": {"kind": "cosine", "power": 0}}, "schedule: power is 0")):
+        with pytest.raises(ValueError, match=text):
+            after_a_step("momentum", **({"learning_rate": 0.25} | wrong))
+    s = choir.Strategy("one_device")
+    with s.scope():
+        plain = choir.layer("conv2d", "plain", 1, 2, 3, {"bias": False, "activation": "relu"})
+        for missing in (("dropout", "d"), ("dense", "e", 3)):
+            with pytest.raises(TypeError, match="(rate|out) is missing"):
+                choir.layer(*missing)
+        exact = choir.layer("layer_normalization", "n", 2, 0)
+        half, zero = choir.Metric("half", "precision"), choir.Metric("zero", "precision", 0)
+    assert choir.library.lib.choir_layer_variables(plain.pointer) == 1
+
+    def step(r):
+        for metric in (half, zero):
+            metric.update(r.constant(np.int32([1, 0])), r.constant(np.float32([0.9, 0.1])))
+        return exact(r.constant(np.float32([[1, -1]])))
+    assert s.run(step)[0].tolist() == [[1, -1]]  # an epsilon of 1e-3 would change it
+    assert half.result() == 1 and zero.result() == 0.5
+
+
+def test_variables_and_gradients_by_hand():
+    s = choir.Strategy("multi_worker_mirrored", replicas=2, cluster={"transport": "alone"})
+    with s.scope():
+        net, other = choir.layer("dense", "net", 2, 1), choir.Variable("other", np.float32([1, 2]))
+        sgd = choir.Optimizer("sgd", learning_rate=0.5, ema_momentum=0.5)
+        seen = choir.Variable("seen", np.float32([1]), synchronization="on_read", aggregation="sum")
+    kernel, bias = net.variables
+    assert [v.name for v in net.variables] == ["net/kernel", "net/bias"]
+    kernel.assign(np.float32([[1], [2]]))
+    bias.assign(3)
+    assert kernel.numpy().tolist() == [[1], [2]] and bias.numpy().tolist() == [3]
+    with pytest.raises(choir.Error, match="net/kernel"):
+        kernel.assign(np.zeros(3, np.float32))
+
+    def step(r):  # the loss changes net alone
+        tape, x = r.tape(), r.constant(np.float32([[1, 2]]))
+        of = [r.read(v) for v in net.variables]
+        loss = choir.op.sum((x @ of[0] + of[1]) * r.read(other), choir.op.ALL_AXES)
+        for v, gradient in zip(net.variables, tape.gradient(loss, of)):
+            sgd.add_gradient(r, v, gradient)
+        sgd.apply_gradients(r)
+        seen.assign(r.constant(np.float32([r.id])))
+    for run in (step, choir.function(step)):
+        s.run(run)
+    assert kernel.numpy().tolist() == [[1 - 6], [2 - 12]] and bias.numpy().tolist() == [3 - 6]
+    assert other.numpy().tolist() == [1, 2] and seen.numpy().tolist() == [1]
+    sgd.swap_averages()
+    assert bias.numpy().tolist() == [-1.5]  # of 0 and -3
+    sgd.swap_averages()
+    assert sgd.learning_rate == 0.5
+    sgd.set_learning_rate(0.25)
+    s.run(step)
+    assert bias.numpy().tolist() == [-4.5]
+    s.close()
+    with pytest.raises(choir.Error, match="closed"):
+        bias.numpy()
+
+
+def test_messages_name_the_argument():
+    s = choir.Strategy("one_device")
+    with s.scope():
+        for call, text in ((lambda: choir.Optimizer("adam", lr=0.1), "optimizer: no option 'lr'; options: "),
+                           (lambda: choir.layer("conv2d", "c", 1, 2, 3, {"pad": -1}), "conv: no option 'pad'; options: pad"),
+                           (lambda: choir.layer("conv2d", "c", 1, 2, 3, [1]), "choir_conv_options.*list; expected a dict"),
+                           (lambda: choir.layer("dense", "c", 1, 2.5), "dense: out is 2.5; expected int64_t"),
+                           (lambda: choir.layer("dense", "c", 1, 2)(np.zeros(1)), "layer: ndarray; expected a Tensor"),
+                           (lambda: choir.Optimizer("adam", learning_rate="big"), "learning_rate is 'big'; expected double")):
+            with pytest.raises(TypeError, match=text):
+                call()
+
+    def step(r):
+        x = r.constant(np.float32([[1, 2], [3, 4]]))
+        assert choir.op.cast(x, "f64").dtype == choir.op.cast(x, np.float64).dtype == np.float64
+        assert choir.op.matmul(x, x).numpy().tolist() == (x @ x).numpy().tolist()
+        assert choir.op.matmul(x, x, "b").numpy().tolist() == [[5, 11], [11, 25]]
+        drawn = choir.op.random_normal(r, "float32", [3], 7)
+        assert drawn.shape == (3,) and choir.op.fill(r, "i32", [2], 4).numpy().tolist() == [4, 4]
+        assert r.constant(np.float16([0.5, 2])).numpy().tolist() == [0.5, 2]
+        for call, text in ((lambda: choir.op.clip(x, 1), "clip: high? is None; expected"),
+                           (lambda: choir.op.cumsum(x, 1.5), "cumsum: axis is 1.5; expected int"),
+                           (lambda: choir.op.cast(x, "f8"), None), (lambda: choir.op.relu(3.0), "relu: no tensor")):
+            if text:
+                with pytest.raises(TypeError, match=text):
+                    call()
+        with pytest.raises(ValueError, match="'f31' is unknown; known: f32"):
+            choir.op.cast(x, "f31")
+    s.run(step)
+    with pytest.raises(TypeError, match="strategy: no option 'timeouts'; options: timeout"):
+        choir.Strategy("mirrored", timeouts=1)
+    choir.Strategy("mirrored", timeout=5, precision="mixed_bf16", replicas=2)
 
 
 def test_metrics_of_all_kinds():

@@ -70,8 +70,48 @@ def test_options_of_fit():
     assert history["learning_rate"][-1] < 0.05
     with pytest.raises(choir.Error, match="no log"):
         model.fit(data, early_stopping={"log": "nothing"})
-    with pytest.raises(KeyError):
-        model.fit(data, no_such_option=1)
+    with pytest.raises(TypeError, match="fit: no option 'epoch'; options: epochs, "):
+        model.fit(data, epoch=1)
+    model.fit(data, epochs=41, validation=data, early_stopping={"log": "val_loss", "monitor": "min"})
+    with pytest.raises(ValueError, match="early_stopping: .*monitor: 'least' is unknown; known: auto, min, max"):
+        model.fit(data, early_stopping={"monitor": "least"})
+    with pytest.raises(TypeError, match="early_stopping: patience is 'two'; expected int64_t"):
+        model.fit(data, early_stopping={"patience": "two"})
+    with pytest.raises(ValueError, match="fit: epochs is 0; expected"):
+        model.fit(data, epochs=0)
+    with pytest.raises(TypeError, match="callback C: no method of a known name; expected one of .*epoch_end"):
+        model.fit(data, callbacks=[type("C", (), {"on_epoch_end": lambda self, epoch, logs: None})()])
+
+
+def test_functions_that_return_no_tensor():
+    for wrong in ({"forward": lambda net: lambda r: None}, {"loss": lambda y, z: None}):
+        _, model, data, _ = opened(**wrong)
+        with pytest.raises(TypeError, match="returned NoneType; expected a Tensor"):
+            model.fit(data)
+
+
+def test_zero_and_false_of_fit(tmp_path):
+    folder = str(tmp_path / "run")
+    losses = []
+    for resume in (None, False, True):
+        _, model, data, _ = opened()
+        losses.append(model.fit(data, epochs=2, checkpoints=folder, resume=resume)["loss"])
+    assert losses[0] == losses[1] and len(losses[2]) == 2
+    _, model, data, _ = opened()
+    model.fit(data, epochs=2, checkpoints=folder, resume=False, callbacks=[Callback(stop_at=1)])
+    assert model.history().get("loss", []) == []  # it began again
+
+
+def test_class_weights_of_a_dict():
+    found = []
+    for weights in ([1.0, 3.0], {1: 3.0}, {0: 1, 1: 3}, ()):
+        s = choir.Strategy(replicas=2, seed=5)
+        data = choir.Dataset(s, {"x": X, "y": (Y[:, 0] > 0).astype(np.int32)}, batch=16)
+        with s.scope():
+            model = choir.Model(choir.layer("dense", "w", 3, 2), "sparse_softmax_cross_entropy",
+                                choir.Optimizer("sgd"), class_weights=weights)
+        found.append(model.fit(data)["loss"])
+    assert found[0] == found[1] == found[2] != found[3]
 
 
 def test_a_fit_goes_on_from_a_checkpoint(tmp_path):
@@ -128,8 +168,8 @@ def test_wrong_models_and_data():
         choir.Model(net, "relu")
     with s.scope(), pytest.raises(ValueError, match="'he'.*he_normal"):
         choir.initializer("he")
-    with pytest.raises(TypeError, match="float16"):
-        choir.Dataset(s, {"x": X.astype(np.float16)}, batch=4)
+    with pytest.raises(TypeError, match="int8"):
+        choir.Dataset(s, {"x": X.astype(np.int8)}, batch=4)
     with pytest.raises(TypeError, match=">f4"):
         choir.Dataset(s, {"x": X.astype(">f4")}, batch=4)
     with pytest.raises(ValueError, match="lengths"):

@@ -16,14 +16,12 @@ static choir_status refuse(
 static choir_status resolve(const chi_optimizer_kind *kind, const char *option, bool used,
 		double standard, double below, double *value)
 {
-	if (!used && *value != 0)
+	if (!used && *value != 0 && *value != CHOIR_ZERO)
 		return refuse(kind, option, *value, "this kind of optimizer has no such option");
-	if (!used)
-		return CHOIR_OK;
-	if (*value == 0)
-		*value = standard;
-	else if (*value == CHOIR_ZERO)
+	if (!used || *value == CHOIR_ZERO)
 		*value = 0;
+	else if (*value == 0)
+		*value = standard;
 	else if (!(*value > 0 && *value < below))
 		return refuse(kind, option, *value,
 				isinf(below)

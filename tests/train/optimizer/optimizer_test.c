@@ -251,7 +251,8 @@ TEST(formulas_with_options)
 			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.01, .beta1 = 0.5,
 					.beta2 = 0.8, .weight_decay = 0.1));
 	everywhere((reference){ .kind = CHOIR_SGD, .rate = 0.3 },
-			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.3));
+			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.3, .momentum = CHOIR_ZERO,
+					.weight_decay = CHOIR_ZERO)); // which SGD lacks
 	everywhere(
 			(reference){ .kind = CHOIR_MOMENTUM, .rate = 0.1, .momentum = 0.5, .nesterov = true },
 			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 0.1, .momentum = 0.5,

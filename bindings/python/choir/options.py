@@ -1,0 +1,131 @@
+"""Arguments and options of C: names of enumerators and dtypes, options as dicts, and what 0 means.
+
+In C, an option that is 0 has its default. Here only an option that is left out, or None, has it: False is CHOIR_OFF,
+and 0 is CHOIR_ZERO where a field takes it. If 0 would be another number, it is an error. The comments of the headers
+say which fields these are."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+import re
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _declarations
+from .library import ffi, lib
+
+DTYPES = {lib.CHOIR_F32: "f4", lib.CHOIR_F64: "f8", lib.CHOIR_I32: "i4", lib.CHOIR_I64: "i8",
+          lib.CHOIR_U8: "u1", lib.CHOIR_BOOL: "?", lib.CHOIR_F16: "f2"}
+CODES = {np.dtype(name): code for code, name in DTYPES.items()}
+_kept: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()  # what a struct points to
+
+
+@functools.cache
+def names(type_: Any) -> dict[str, int]:
+    """The enumerators by what follows the words that all have: "relu" for CHOIR_RELU, "r2" for CHOIR_METRIC_R2."""
+    every = list(type_.elements.values())
+    common = len(os.path.commonprefix(every).rpartition("_")[0]) + 1
+    return {name[common:].lower(): number for number, name in sorted(type_.elements.items())}
+
+
+def constant(type_: Any, value: Any) -> Any:
+    """An enumerator by its name, a toggle of a bool, a dtype of numpy's, or what it is."""
+    if type_.kind != "enum":
+        return value
+    if type_.cname == "choir_toggle" and value in (False, True):
+        return lib.CHOIR_ON if value else lib.CHOIR_OFF
+    known = names(type_)
+    if isinstance(value, str) and value in known:
+        return known[value]
+    if type_.cname == "choir_dtype" and not isinstance(value, int):
+        try:
+            return CODES[np.dtype(value)]
+        except (KeyError, TypeError):
+            pass
+    if not isinstance(value, int):
+        raise ValueError(f"{value!r} is unknown; known: {', '.join(known)}")
+    return value
+
+
+@functools.cache
+def parameters(name: str) -> list[str]:
+    """The names of a function's parameters."""
+    found = re.search(rf"\b{name}\(([^()]*)\);", _declarations.C)
+    return re.findall(r"(\w+)(?:\[\])?(?:,|$)", found[1]) if found else []
+
+
+def explain(where: str, types: Iterable[Any], named: Iterable[str], values: Sequence[Any]) -> None:
+    """Raises TypeError for the first value that C does not take."""
+    for type_, name, value in zip(types, named, values):
+        try:
+            ffi.new(ffi.getctype(type_, "[1]"), [value])
+        except (TypeError, OverflowError):
+            raise TypeError(f"{where}: {name} is {value!r}; expected {type_.cname}") from None
+
+
+def number(what: str, value: Any, zero: str | None) -> Any:
+    """A number for a field with this meaning of 0."""
+    if zero == "zero" and isinstance(value, (int, float)) and value <= 0:
+        if value < 0:
+            raise ValueError(f"{what} is {value!r}; expected 0 or more")
+        return lib.CHOIR_ZERO
+    if zero == "default" and isinstance(value, (int, float)) and value == 0:
+        raise ValueError(f"{what} is 0; expected another number, or leave it out for the default")
+    return value
+
+
+def _field(type_: Any, value: Any, kept: list[Any]) -> Any:
+    if type_.kind == "pointer":
+        if isinstance(value, str):
+            value = ffi.new("char[]", value.encode())
+        elif isinstance(value, dict):
+            value = options(type_, value)
+        elif isinstance(value, (list, tuple)) and value and all(isinstance(one, dict) for one in value):
+            given = ffi.new(ffi.getctype(type_.item, "[]"), len(value))
+            for to, one in zip(given, value):
+                _fill(to, type_.item, one, kept)
+            value = given
+        else:
+            value = getattr(value, "pointer", value)
+        kept.append(value)
+    return constant(type_, value)
+
+
+def _fill(to: Any, type_: Any, given: dict[str, Any], kept: list[Any]) -> None:
+    fields, what = dict(type_.fields), type_.cname.removeprefix("choir_").removesuffix("_options")
+    zeros = _declarations.ZEROS.get(type_.cname, {})
+    size = fields.pop("size", None)
+    if size is not None:
+        to.size = ffi.sizeof(type_)
+    for name, value in given.items():
+        if name not in fields:
+            near = sorted(fields, key=lambda one: -difflib.SequenceMatcher(None, name, one).ratio())
+            raise TypeError(f"{what}: no option {name!r}; options: {', '.join(near)}")
+        if value is None:
+            continue
+        of = fields[name].type
+        try:
+            found = number(name, _field(of, value, kept), zeros.get(name))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{what}: {name}: {error}" if str(error)[:len(name)] != name else f"{what}: {error}") from None
+        explain(what, [of], [name], [found])
+        setattr(to, name, found)
+        if isinstance(value, (list, tuple)) and "n_" + name in fields:
+            setattr(to, "n_" + name, len(value))
+
+
+def options(type_: Any, given: Any) -> Any:
+    """A struct of this type from a dict, or NULL."""
+    if given is None:
+        return ffi.NULL
+    if not isinstance(given, dict):
+        raise TypeError(f"{type_.item.cname}: {type(given).__name__}; expected a dict")
+    made, kept = ffi.new(type_), []
+    _kept[made] = kept
+    _fill(made, type_.item, given, kept)
+    return made

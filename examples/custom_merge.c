@@ -45,7 +45,7 @@ int main(void)
 	choir_variable *w = NULL;
 	// With SUM, choir_variable_assign_sub subtracts the sum of the replicas' values.
 	CHOIR_SCOPE (s)
-		w = choir_variable_new("w", CHOIR_SHAPE(1),
+		w = choir_variable_new("w", CHOIR_SCALAR,
 				CHOIR_OPTIONS(choir_variable_options, .aggregation = CHOIR_AGGREGATION_SUM));
 	choir_values *batch = batch_of(s);
 	for (int i = 0; i < 100; i++)

@@ -255,7 +255,7 @@ static const char *refused(choir_strategy *s, int worker, void *user)
 	(void) worker;
 	(void) user;
 	return s != NULL ? "a strategy was made"
-					 : peers_last_or_heard(CHOIR_STATE, ".wire", "f16*bf16");
+					 : peers_last_or_heard(CHOIR_STATE, "differs: its .wire", "f16*bf16");
 }
 
 TEST(workers_need_the_same_wire)

@@ -1,5 +1,6 @@
 // Reads arguments, prints help, and writes options into metadata and reads them back.
 #include "command_options.h"
+#include "standard_input.h"
 #include "terminal_text.h"
 #include "percent_encoding.h"
 
@@ -26,8 +27,10 @@ const char replicas_help[] = "number of replicas (one per device in --devices or
 void print_error(const char *who, const char *text)
 {
 	fflush(stdout);
+	char shown[MAX_TEXT];
+	spool_hide(text, shown, sizeof shown);
 	fprintf(stderr, "%s: ", who);
-	clean_print(stderr, text);
+	clean_print(stderr, shown);
 	fputc('\n', stderr);
 }
 

@@ -42,7 +42,12 @@ static const command self = {
 			"library.\n\n"
 			"FILE is what choir train --save wrote, or a directory of checkpoints. The C file\n"
 			"allocates no memory and needs only libm. It defines one function, NAME_predict. The\n"
-			"comment at the top of the C file describes the call. Compiled with\n"
+			"comment at the top of the C file describes the call. For a table the C file takes "
+			"the\n"
+			"numbers of the columns as they are, NaN for a missing one if the model was trained\n"
+			"with --missing impute, and for a regression gives numbers in the units of the "
+			"table.\n"
+			"Compiled with\n"
 			"-ffp-contract=off, the function gives the bits of CHOIR_KERNELS=plain choir predict\n"
 			"--scores. Compiled with -DNAME_main, the C file is a program.",
 	.examples = { "choir export digits.safetensors --c digits.c --name digits",
@@ -73,17 +78,22 @@ static choir_status describe(const model_plan *plan, const char *path, char abou
 		return CHOIR_OK;
 	}
 	CHOIR_TRY(table_plan_inputs(t, path, &inputs));
+	const bool numbers = model_plan_regression(plan);
 	size_t at = (size_t) snprintf(about, ABOUT,
-			"%s_predict: a %s; computes the scores of %lld classes before softmax.", given.name,
-			plan->kind, (long long) plan->classes);
+			numbers ? "%s_predict: a %s; computes %lld number%s, in the units of the table."
+					: "%s_predict: a %s; computes the scores of %lld class%s before softmax.",
+			given.name, plan->kind, (long long) plan->classes,
+			plan->classes == 1 ? ""
+					: numbers  ? "s"
+							   : "es");
 	const size_t n = table_number_names(&inputs, list, name);
 	if (n > 0)
 		at = add_names(about, at, "Inputs, by column", n, name);
 	if (t->imputes)
-		at += (size_t) snprintf(
-				about + at, ABOUT - at, "\nA missing number is given as its column's mean.");
+		at += (size_t) snprintf(about + at, ABOUT - at,
+				"\nNaN means a missing number; its column's mean replaces it.");
 	if (t->classes > 0)
-		add_names(about, at, "Scores, by class", t->classes, t->name);
+		add_names(about, at, numbers ? "Outputs" : "Scores, by class", t->classes, t->name);
 	return CHOIR_OK;
 }
 
@@ -125,18 +135,10 @@ static void print_plan(const model_plan *plan)
 		json_end();
 		return;
 	}
-	printf("wrote %s: %s, %s%lld %s to %lld scores\n", given.c, function,
+	printf("wrote %s: %s, %s%lld %s to %lld %s\n", given.c, function,
 			model_plan_text(plan) ? "up to " : "", (long long) inputs,
-			model_plan_text(plan) ? "bytes" : "numbers", (long long) plan->classes);
-}
-
-// The numbers of a regression would have to be scaled, which a C file does not do yet.
-static choir_status check_task(const model_plan *plan, const char *path)
-{
-	return !model_plan_regression(plan)
-			? CHOIR_OK
-			: choir_fail(CHOIR_UNSUPPORTED,
-					  "%s: is a regression; only classifications and texts can be exported", path);
+			model_plan_text(plan) ? "bytes" : "numbers", (long long) plan->classes,
+			model_plan_regression(plan) ? "numbers" : "scores");
 }
 
 static choir_status check_output(const char *path)
@@ -178,8 +180,6 @@ static choir_status write_model(choir_strategy *s, const char *path)
 	CHOIR_TRY(model_find_weights(&path, found));
 	CHOIR_TRY(check_output(path));
 	CHOIR_TRY(model_plan_read(&plan, path));
-	if (given.c != NULL)
-		CHOIR_TRY(check_task(&plan, path));
 	CHOIR_TRY(model_load(&m, s, &plan, path));
 	if (given.c == NULL)
 		return write_weights(s);
@@ -194,6 +194,9 @@ static choir_status write_model(choir_strategy *s, const char *path)
 		.scale = plan.scale,
 		.mean = moments,
 		.deviation = moments == NULL ? NULL : moments + choir_shape_elements(&plan.image),
+		.fill_nan = moments != NULL && table.imputes ? CHOIR_ON : CHOIR_OFF,
+		.output_mean = table.targets > 0 ? table.target_mean : NULL,
+		.output_deviation = table.targets > 0 ? table.target_deviation : NULL,
 	};
 	const choir_status status = choir_layer_export_c(
 			m.net, model_plan_text(&plan) ? CHOIR_U8 : CHOIR_F32, model_input(&plan), &o, given.c);

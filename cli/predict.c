@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "model/model.h"
 #include "number.h"
+#include "predict_rows.h"
 #include "precision_option.h"
 #include "command_options.h"
 #include "output.h"
@@ -27,8 +28,9 @@ static const option options[] = {
 		.help = data_learn_help },
 	{ .name = "--bad-rows", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.bad_rows,
 		.choices = bad_rows,
-		.help = "policy for rows that cannot be read, or have a category\n"
-				"that the training did not have: error, or skip and count\n(error)" },
+		.help = "policy for rows that cannot be read, have a category that\n"
+				"the training did not have, or whose scores are not finite:\n"
+				"error, or skip and count (error)" },
 	{ .name = "--skip", .value = "N", .kind = OPTION_INTEGER, .to = &given.skip,
 		.help = "skip the first N examples (0)" },
 	{ .name = "--limit", .value = "N", .kind = OPTION_INTEGER, .to = &given.limit, .min = 1,
@@ -64,7 +66,8 @@ static const command self = {
 			"For csv:FILE the lines are CSV with a header: the row's number in the file, from 1\n"
 			"without the header, the name of the class and, if there are labels, the label.\n"
 			"Error messages and --json count rows in the same way. The accuracy goes to standard\n"
-			"error. Columns are found by their names, in any order, and labels are not needed.\n"
+			"error. Columns are found by their names, in any order, and labels are not needed:\n"
+			"the accuracy is that of the rows with a label of the training.\n"
 			"--data - reads CSV from standard input. For images:DIR the lines are CSV, too: the\n"
 			"file, the name of the class and, if DIR has a directory for each class, the label.",
 	.examples = { "choir predict digits.safetensors --data mnist --limit 20 --json",
@@ -86,7 +89,8 @@ typedef struct {
 	choir_strategy *strategy;
 	choir_distributed_dataset *input;
 	choir_values *batch, *result;
-	int64_t examples, right;
+	int64_t seen, examples; // with a prediction
+	int64_t known, right; // with a label
 } prediction;
 
 static bool regression(const prediction *p)
@@ -100,6 +104,7 @@ static bool prints_csv(const prediction *p)
 	return p->data.csv || p->data.images;
 }
 
+// Unknown labels are NaN, and have no weight.
 static choir_status predict_numbers(
 		choir_replica *r, const prediction *p, choir_tensor *standardized)
 {
@@ -107,9 +112,13 @@ static choir_status predict_numbers(
 	if (p->data.labelled && found != NULL) {
 		choir_tensor *meant =
 				choir_reshape(choir_replica_arg(r, p->data.label), *choir_tensor_shape(found));
-		CHOIR_TRY(choir_metric_update(p->mse, meant, found));
-		CHOIR_TRY(choir_metric_update(p->mae, meant, found));
-		CHOIR_TRY(choir_metric_update(p->r2, meant, found));
+		choir_tensor *known = choir_is_finite(choir_subtract(found, meant));
+		choir_tensor *zero = choir_number(r->frame, 0), *weights = choir_cast(known, CHOIR_F32);
+		choir_tensor *is = choir_where(known, found, zero);
+		meant = choir_where(known, meant, zero);
+		CHOIR_TRY(choir_metric_update_weighted(p->mse, meant, is, weights));
+		CHOIR_TRY(choir_metric_update_weighted(p->mae, meant, is, weights));
+		CHOIR_TRY(choir_metric_update_weighted(p->r2, meant, is, weights));
 	}
 	return choir_replica_return(r, "class", found);
 }
@@ -126,14 +135,15 @@ static choir_status classify(choir_replica *r, void *user)
 	}
 	if (regression(p))
 		return predict_numbers(r, p, scores);
-	if (given.scores || given.probabilities)
-		CHOIR_TRY(choir_replica_return(
-				r, "scores", given.probabilities ? choir_softmax(scores) : scores));
+	CHOIR_TRY(choir_replica_return(r, "scores", scores));
+	if (given.probabilities)
+		CHOIR_TRY(choir_replica_return(r, "probabilities", choir_softmax(scores)));
 	return choir_replica_return(r, "class", choir_argmax(scores, -1));
 }
 
 typedef struct {
 	int64_t number, class, label;
+	bool known; // the label
 	const float *scores; // or NULL
 } answer;
 
@@ -211,7 +221,7 @@ static void print_row(const prediction *p, const answer *a)
 		printf("%lld", (long long) row_of(a->number));
 	print_field(",", class_name(p, a->class, number));
 	if (p->data.labelled)
-		print_field(",", class_name(p, a->label, number));
+		print_field(",", a->known ? class_name(p, a->label, number) : "");
 	for (int64_t i = 0; a->scores != NULL && i < p->model.plan.classes; i++)
 		printf(",%.9g", (double) a->scores[i]);
 	putchar('\n');
@@ -230,9 +240,9 @@ static void print_object(const prediction *p, const answer *a)
 	json_integer("class", a->class);
 	if (p->table.classes != 0)
 		json_text("class_name", class_name(p, a->class, number));
-	if (p->data.labelled)
+	if (a->known)
 		json_integer("label", a->label);
-	if (p->data.labelled && p->table.classes != 0)
+	if (a->known && p->table.classes != 0)
 		json_text("label_name", class_name(p, a->label, number));
 	if (a->scores != NULL)
 		json_floats(given.probabilities ? "probabilities" : "scores",
@@ -278,85 +288,125 @@ static void print_numbers(
 	for (size_t i = 0; i < n; i++)
 		printf(",%.9g", (double) found[i]);
 	for (size_t i = 0; meant != NULL && i < n; i++)
-		printf(",%.9g", (double) meant[i]);
+		if (isnan(meant[i]))
+			putchar(',');
+		else
+			printf(",%.9g", (double) meant[i]);
 	putchar('\n');
 }
 
-static choir_status print_batch_of_numbers(prediction *p)
+// A row with scores that are not finite is bad. standardized: its inputs in a table, or NULL.
+static choir_status pass_bad_row(prediction *p, int64_t number, const float *standardized)
 {
-	choir_value *found = choir_values_find(p->result, "class");
-	choir_value *meant = p->data.labelled ? choir_values_find(p->batch, p->data.label) : NULL;
-	choir_value *rows = choir_values_find(p->batch, "row");
-	for (int r = 0; r < choir_value_local_count(found); r++) {
-		const choir_tensor *number = choir_value_local(found, r);
-		const choir_tensor *label = choir_value_local(meant, r);
-		const choir_tensor *row = choir_value_local(rows, r);
-		if (number == NULL || row == NULL || (meant != NULL && label == NULL))
-			return choir_error_status();
-		const int64_t n = choir_tensor_shape(number)->dim[0], width = p->model.plan.classes;
-		const float *is = n > 0 ? choir_tensor_data(number) : NULL;
-		const float *was = n > 0 && label != NULL ? choir_tensor_data(label) : NULL;
-		for (int64_t i = 0; i < n; i++)
-			print_numbers(
-					p, source_label(row, i), is + i * width, was == NULL ? NULL : was + i * width);
-		p->examples += n;
+	char example[64];
+	if (p->data.wrong == CHOIR_BAD_RECORD_SKIP) {
+		p->data.skipped++;
+		return CHOIR_OK;
+	}
+	snprintf(example, sizeof example, "%s %lld", p->data.csv ? "row" : "example",
+			(long long) (p->data.csv ? row_of(number) : number));
+	return predict_explain_scores(given.data, example, &p->table, &p->inputs, standardized);
+}
+
+static bool all_finite(const float *values, int64_t n)
+{
+	bool finite = true;
+	for (int64_t i = 0; i < n; i++)
+		finite = finite && isfinite(values[i]);
+	return finite;
+}
+
+// The part of a batch that a replica has. Its arrays have rows of the model's classes.
+typedef struct {
+	int64_t n;
+	const choir_tensor *labels, *rows; // or NULL
+	const int64_t *class; // NULL: a regression, whose numbers are the scores
+	const float *scores, *probabilities, *numbers; // numbers: labels of a regression
+	const float *inputs; // of a table, or NULL
+} part;
+
+static const void *data_of(const choir_tensor *t)
+{
+	return t == NULL || choir_shape_elements(choir_tensor_shape(t)) == 0 ? NULL
+																		 : choir_tensor_data(t);
+}
+
+// False: the run has failed.
+static bool find_part(const prediction *p, int r, part *to)
+{
+	const bool numbers = regression(p), labelled = p->data.labelled;
+	const choir_tensor *class = choir_value_local(choir_values_find(p->result, "class"), r);
+	const choir_tensor *score =
+			numbers ? class : choir_value_local(choir_values_find(p->result, "scores"), r);
+	const choir_tensor *probability =
+			choir_value_local(choir_values_find(p->result, "probabilities"), r);
+	const choir_tensor *label =
+			labelled ? choir_value_local(choir_values_find(p->batch, p->data.label), r) : NULL;
+	const choir_tensor *row =
+			p->data.csv ? choir_value_local(choir_values_find(p->batch, "row"), r) : NULL;
+	const choir_tensor *input =
+			p->data.csv ? choir_value_local(choir_values_find(p->batch, p->data.input), r) : NULL;
+	*to = (part){ .labels = label, .rows = row };
+	if (class == NULL || score == NULL || (given.probabilities && probability == NULL) ||
+			(labelled && label == NULL) || (p->data.csv && (row == NULL || input == NULL)))
+		return false;
+	to->n = choir_tensor_shape(class)->dim[0];
+	to->class = numbers ? NULL : data_of(class);
+	to->scores = data_of(score);
+	to->probabilities = data_of(probability);
+	to->numbers = numbers ? data_of(label) : NULL;
+	to->inputs = data_of(input);
+	return true;
+}
+
+static void print_answer(prediction *p, const part *of, int64_t i, int64_t number)
+{
+	const int64_t classes = p->model.plan.classes, places = p->data.text ? p->data.context : 1;
+	const float *scores = of->probabilities != NULL ? of->probabilities
+			: given.scores							? of->scores
+													: NULL;
+	answer a = { .number = number,
+		.class = of->class[i],
+		.label = of->labels == NULL ? 0 : source_label(of->labels, (i + 1) * places - 1),
+		.scores = scores == NULL ? NULL : scores + i * classes };
+	a.known = p->data.labelled && (!p->data.csv || (a.label >= 0 && a.label < classes));
+	print_one(p, &a);
+	p->known += a.known;
+	p->right += a.known && a.class == a.label;
+}
+
+static choir_status print_part(prediction *p, const part *of)
+{
+	const int64_t width = p->model.plan.classes;
+	for (int64_t i = 0; i < of->n; i++) {
+		const float *scores = of->scores + i * width;
+		const int64_t number = of->rows == NULL ? given.skip + p->seen : source_label(of->rows, i);
+		p->seen++;
+		if (!all_finite(scores, width)) {
+			CHOIR_TRY(pass_bad_row(
+					p, number, of->inputs == NULL ? NULL : of->inputs + i * p->table.inputs));
+			continue;
+		}
+		p->examples++;
+		if (of->class != NULL) {
+			print_answer(p, of, i, number);
+			continue;
+		}
+		const float *meant = of->numbers == NULL ? NULL : of->numbers + i * width;
+		print_numbers(p, number, scores, meant);
+		p->known += meant != NULL && all_finite(meant, width);
 	}
 	return CHOIR_OK;
 }
 
 static choir_status print_batch(prediction *p)
 {
-	if (regression(p))
-		return print_batch_of_numbers(p);
-
-	choir_value *classes = choir_values_find(p->result, "class");
-	choir_value *labels = p->data.labelled ? choir_values_find(p->batch, p->data.label) : NULL;
-	choir_value *scores =
-			given.scores || given.probabilities ? choir_values_find(p->result, "scores") : NULL;
-	choir_value *rows = p->data.csv ? choir_values_find(p->batch, "row") : NULL;
-	for (int r = 0; r < choir_value_local_count(classes); r++) {
-		const choir_tensor *class = choir_value_local(classes, r);
-		const choir_tensor *label = choir_value_local(labels, r);
-		const choir_tensor *score = choir_value_local(scores, r);
-		const choir_tensor *row = choir_value_local(rows, r);
-		if ((rows != NULL && row == NULL) || class == NULL || (labels != NULL && label == NULL) ||
-				(scores != NULL && score == NULL))
+	part of;
+	const int n = choir_value_local_count(choir_values_find(p->result, "class"));
+	for (int r = 0; r < n; r++) {
+		if (!find_part(p, r, &of))
 			return choir_error_status();
-		const int64_t n = choir_tensor_shape(class)->dim[0];
-		const int64_t places = p->data.text ? p->data.context : 1;
-		const int64_t *found = n > 0 ? choir_tensor_data(class) : NULL;
-		const float *each = n > 0 && score != NULL ? choir_tensor_data(score) : NULL;
-		for (int64_t i = 0; i < n; i++) {
-			const answer a = {
-				.number = row == NULL ? given.skip + p->examples : source_label(row, i),
-				.class = found[i],
-				.label = label == NULL ? 0 : source_label(label, (i + 1) * places - 1),
-				.scores = each == NULL ? NULL : each + i * p->model.plan.classes,
-			};
-			print_one(p, &a);
-			p->right += a.class == a.label;
-			p->examples++;
-		}
-	}
-	return CHOIR_OK;
-}
-
-// Columns must come in the order of the training.
-static choir_status check_columns(const table_plan *t, const source *data)
-{
-	char list[COLUMNS_SIZE];
-	const size_t length = source_inputs(data, list, sizeof list);
-	if (length >= sizeof list || strchr(t->columns, '\t') == NULL || length == 0)
-		return CHOIR_OK;
-	const char *was = t->columns, *is = list;
-	for (int i = 1; *was != '\0' || *is != '\0'; i++) {
-		const size_t a = strcspn(was, "\t"), b = strcspn(is, "\t");
-		if (a != b || strncmp(was, is, a) != 0)
-			return choir_fail(CHOIR_INVALID,
-					"data \"%s\": input %d is column \"%.*s\"; the model needs \"%.*s\"",
-					given.data, i, (int) b, is, (int) a, was);
-		was += a + (was[a] != '\0');
-		is += b + (is[b] != '\0');
+		CHOIR_TRY(print_part(p, &of));
 	}
 	return CHOIR_OK;
 }
@@ -371,7 +421,9 @@ static choir_status check_input(const model_plan *plan, const source *data)
 	for (int i = 0; same && i < want->rank; i++)
 		same = want->dim[i] == have->dim[i];
 	if (same)
-		return data->csv && data->given_inputs != 0 ? CHOIR_OK : check_columns(plan->table, data);
+		return data->csv && data->given_inputs != 0
+				? CHOIR_OK
+				: predict_check_columns(given.data, plan->table, data);
 	char is[SHAPE_TEXT], needed[SHAPE_TEXT];
 	return choir_fail(CHOIR_INVALID, "data \"%s\": examples are %s; the model needs %s",
 			given.data, shape_text(have, is), shape_text(want, needed));
@@ -414,6 +466,7 @@ static choir_status prepare(prediction *p)
 	p->data.context = plan.size.context;
 	p->data.wanted = plan.image;
 	snprintf(p->data.target, sizeof p->data.target, "%s", p->table.target);
+	p->data.format = p->table.format;
 	p->data.given_classes = p->table.classes;
 	p->data.given_class = p->table.name;
 	if (model_plan_regression(&plan)) {
@@ -422,8 +475,8 @@ static choir_status prepare(prediction *p)
 					"%s: is a regression, without classes; needs neither --scores nor "
 					"--probabilities",
 					p->path);
-		p->data.given_classes = 0;
 		CHOIR_TRY(source_set_regression(&p->data));
+		p->data.given_classes = 0;
 	}
 	CHOIR_TRY(table_plan_inputs(&p->table, p->path, &p->inputs));
 	p->data.given_inputs = p->inputs.n;
@@ -431,13 +484,18 @@ static choir_status prepare(prediction *p)
 	p->data.imputes = p->table.imputes;
 	p->data.wrong =
 			strcmp(given.bad_rows, "skip") == 0 ? CHOIR_BAD_RECORD_SKIP : CHOIR_BAD_RECORD_ERROR;
+	p->data.optional_labels = true;
 	p->data.numbered = true; // to join predictions to the rows of the file
 	if (strcmp(given.data, "-") == 0 || strcmp(given.data, "csv:-") == 0) {
 		CHOIR_TRY(spool_input(p->spooled));
 		snprintf(p->name, sizeof p->name, "csv:%s", p->spooled);
 		given.data = p->name;
 	}
-	CHOIR_TRY(source_open(&p->data, given.data, given.seed));
+	const choir_status opened = source_open(&p->data, given.data, given.seed);
+	if (opened != CHOIR_OK && p->data.given_inputs != 0 && p->data.dropped > 0 &&
+			p->data.examples == 0)
+		return predict_explain_dropped(&p->data, given.seed);
+	CHOIR_TRY(opened);
 	if (model_plan_regression(&plan) && !p->data.csv)
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"data \"%s\": is no table, which a regression needs; needs csv:FILE", given.data);
@@ -466,45 +524,50 @@ static choir_status predict(prediction *p)
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
+static void print_json_end(const prediction *p)
+{
+	json_begin();
+	json_text("event", "end");
+	json_integer("examples", p->examples);
+	if (p->data.labelled && p->known < p->examples)
+		json_integer("known_labels", p->known);
+	if (p->data.labelled && regression(p)) {
+		json_number("mean_squared_error", choir_metric_result(p->mse));
+		json_number("mean_absolute_error", choir_metric_result(p->mae));
+		json_number("r2", choir_metric_result(p->r2));
+	} else if (p->data.labelled)
+		json_number("accuracy", (double) p->right / (double) p->known);
+	if (p->data.text)
+		json_number("bits_per_byte", choir_metric_result(p->loss) / log(2)); // from nats
+	if (prints_csv(p)) {
+		json_integer("dropped", p->data.dropped);
+		json_integer("skipped", p->data.skipped);
+	}
+	json_end();
+}
+
 static void print_end(const prediction *p)
 {
 	FILE *to = prints_csv(p) ? stderr : stdout; // the lines before are a table
-	const double accuracy = (double) p->right / (double) p->examples;
-	const double bits = choir_metric_result(p->loss) / log(2); // from nats
-	if (given.json) {
-		json_begin();
-		json_text("event", "end");
-		json_integer("examples", p->examples);
-		if (p->data.labelled && regression(p)) {
-			json_number("mean_squared_error", choir_metric_result(p->mse));
-			json_number("mean_absolute_error", choir_metric_result(p->mae));
-			json_number("r2", choir_metric_result(p->r2));
-		} else if (p->data.labelled)
-			json_number("accuracy", accuracy);
-		if (p->data.text)
-			json_number("bits_per_byte", bits);
-		if (prints_csv(p)) {
-			json_integer("dropped", p->data.dropped);
-			json_integer("skipped", p->data.skipped);
-		}
-		json_end();
-	} else if (p->data.text && p->examples > 0) {
+	const double accuracy = (double) p->right / (double) p->known;
+	if (p->data.text && p->examples > 0)
 		fprintf(to, "accuracy %.2f %% on %lld bytes; %.4f bits per byte\n", 100 * accuracy,
-				(long long) p->examples, bits);
-	} else if (p->data.labelled && p->examples > 0 && regression(p)) {
+				(long long) p->examples, choir_metric_result(p->loss) / log(2));
+	else if (p->known > 0 && regression(p))
 		fprintf(to, "MSE %.6g, MAE %.6g, R2 %.4f on %lld examples\n", choir_metric_result(p->mse),
-				choir_metric_result(p->mae), choir_metric_result(p->r2), (long long) p->examples);
-	} else if (p->data.labelled && p->examples > 0) {
-		fprintf(to, "accuracy %.2f %% on %lld examples\n", 100 * accuracy,
-				(long long) p->examples);
-	} else {
+				choir_metric_result(p->mae), choir_metric_result(p->r2), (long long) p->known);
+	else if (p->known > 0)
+		fprintf(to, "accuracy %.2f %% on %lld examples\n", 100 * accuracy, (long long) p->known);
+	else
 		fprintf(to, "%lld examples\n", (long long) p->examples);
-	}
-	if (!given.json && p->data.dropped != 0)
+	if (p->data.labelled && p->known < p->examples)
+		fprintf(to, "%lld of %lld examples have no known label\n",
+				(long long) (p->examples - p->known), (long long) p->examples);
+	if (p->data.dropped != 0)
 		fprintf(to, "%lld row%s a missing value and %s skipped: no prediction\n",
 				(long long) p->data.dropped, p->data.dropped == 1 ? " has" : "s have",
 				p->data.dropped == 1 ? "was" : "were");
-	if (!given.json && p->data.skipped != 0)
+	if (p->data.skipped != 0)
 		fprintf(to, "%lld bad %s%s skipped: no prediction\n", (long long) p->data.skipped,
 				p->data.images ? "image" : "row", p->data.skipped == 1 ? " was" : "s were");
 }
@@ -521,7 +584,9 @@ int predict_main(int argc, char **argv)
 		return wrong_use(&self, "--scores and --probabilities; needs one of them");
 	const choir_status status = predict(&p);
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
-	if (status == CHOIR_OK)
+	if (status == CHOIR_OK && given.json)
+		print_json_end(&p);
+	else if (status == CHOIR_OK)
 		print_end(&p);
 	choir_values_free(p.batch);
 	choir_values_free(p.result);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+static char spooled[SPOOL_PATH]; // "": none
+
 static choir_status copy(int to, const char *path)
 {
 	char part[1 << 16];
@@ -36,10 +38,28 @@ choir_status spool_input(char path[SPOOL_PATH])
 		return choir_fail(CHOIR_IO, "standard input: no temporary file in TMPDIR or /tmp: %s",
 				strerror(n < SPOOL_PATH ? errno : ENAMETOOLONG));
 	}
+	strcpy(spooled, path);
 	choir_status status = copy(to, path);
 	if (close(to) != 0 && status == CHOIR_OK)
 		status = choir_fail(CHOIR_IO, "%s: %s", path, strerror(errno));
 	return status;
+}
+
+void spool_hide(const char *text, char *to, size_t size)
+{
+	static const char kind[] = "csv:";
+	const size_t n = sizeof kind - 1;
+	size_t at = 0;
+	const char *found;
+	while (spooled[0] != '\0' && at < size && (found = strstr(text, spooled)) != NULL) {
+		const size_t before = (size_t) (found - text);
+		const bool named = before >= n && memcmp(found - n, kind, n) == 0;
+		at += (size_t) snprintf(
+				to + at, size - at, "%.*sstandard input", (int) (before - named * n), text);
+		text = found + strlen(spooled);
+	}
+	if (at < size)
+		snprintf(to + at, size - at, "%s", text);
 }
 
 void spool_remove(const char *path)

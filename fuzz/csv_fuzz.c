@@ -7,6 +7,8 @@
 #include "choir/source.h"
 #include "data/data.h"
 
+#include <math.h>
+
 enum { BLOCKS = 300 << 10 };
 
 // Returns whether text has the header a,b and otherwise only characters of plain numbers.
@@ -34,15 +36,19 @@ static int whole_number(const char *text, int64_t *value)
 	return 1;
 }
 
-// Reads a field as an 8-byte number: i64 by whole_number, or f64 by strtod. Returns 0 if it is not
-// one.
+// Reads a field as an 8-byte number: i64 by whole_number, or as 1.0 and 1e3, or f64 by strtod.
+// Returns 0 if it is not one.
 static int read_field(const char *text, int whole, uint64_t *bits)
 {
 	char *end;
 	int64_t number;
 	double value;
-	if (whole && !whole_number(text, &number))
-		return 0;
+	if (whole && !whole_number(text, &number)) {
+		value = strtod(text, &end);
+		if (*end || !(fabs(value) <= 0x1p53) || value != trunc(value))
+			return 0;
+		number = (int64_t) value;
+	}
 	if (whole) {
 		memcpy(bits, &number, sizeof number);
 		return 1;
@@ -153,7 +159,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					.other_columns = how & 2 ? "rest" : NULL,
 					.missing = (choir_missing) (how >> 2 & 3) % 3,
 					.bad_record = how & 16 ? CHOIR_BAD_RECORD_SKIP : CHOIR_BAD_RECORD_ERROR,
-					.infer_rows = how >> 6, .separator = how & 32 ? ';' : ','));
+					.infer_rows = how >> 6,
+					.separator = how & 32	? ';'
+							: size % 4 == 3 ? '\0'
+											: ',',
+					.find_separator = true, .decimal = size % 4 == 1 ? ',' : '.'));
 	demand(d || choir_error()[0], "refused without a word");
 	if (d) {
 		choir_status first, second;

@@ -28,8 +28,8 @@ type choir_array_column
   type(c_ptr) :: data = c_null_ptr ! null: not contiguous
 end type
 
-integer(c_int), parameter :: CHOIR_NO_AXIS = 0
-integer(c_int), parameter :: CHOIR_ALL_AXES = -1
+type(choir_axes), parameter :: CHOIR_NO_AXIS = choir_axes(0)
+type(choir_axes), parameter :: CHOIR_ALL_AXES = choir_axes(-1)
 
 contains
 
@@ -41,11 +41,12 @@ pure function choir_shape_of(dims) result(shape)
   shape%dim(1:size(dims)) = int(dims, c_int64_t)
 end function
 
-! The set of one axis, counted from 0, or from the end by negative numbers: CHOIR_AXIS.
+! The set of one axis, counted from 0, or from the end by negative numbers: CHOIR_AXIS. Of several:
+! choir_axes_of(2, [0, 2]).
 pure function choir_axis(i) result(axes)
   integer, intent(in) :: i
-  integer(c_int) :: axes
-  axes = shiftl(1_c_int, iand(i, 31))
+  type(choir_axes) :: axes
+  axes%bits = shiftl(1_c_int, iand(i, 31))
 end function
 
 ! A text of Choir as a Fortran text; empty for NULL.

@@ -102,6 +102,7 @@ integer(c_int), parameter :: CHOIR_CSV_NUMBER = 1
 integer(c_int), parameter :: CHOIR_CSV_CATEGORY = 2
 integer(c_int), parameter :: CHOIR_CSV_ONE_HOT = 3
 integer(c_int), parameter :: CHOIR_CSV_DATE = 4
+integer(c_int), parameter :: CHOIR_CSV_CLASS = 5
 integer(c_int), parameter :: CHOIR_MISSING_ERROR = 0
 integer(c_int), parameter :: CHOIR_MISSING_DROP = 1
 integer(c_int), parameter :: CHOIR_MISSING_NAN = 2
@@ -206,6 +207,10 @@ end type
 type, bind(c) :: choir_shape
   integer(c_int) :: rank = 0
   integer(c_int64_t), dimension(8) :: dim = 0
+end type
+
+type, bind(c) :: choir_axes
+  integer(c_int32_t) :: bits = 0
 end type
 
 type, bind(c) :: choir_precision_row
@@ -381,10 +386,11 @@ type, bind(c) :: choir_csv_column
   type(c_ptr) :: category = c_null_ptr
   logical(c_bool) :: indicator = .false.
   logical(c_bool) :: drop_missing = .false.
+  logical(c_bool) :: optional = .false.
 end type
 
 type, bind(c) :: choir_csv_options
-  integer(c_size_t) :: size = 112
+  integer(c_size_t) :: size = 120
   type(c_ptr) :: files = c_null_ptr
   character(kind=c_char) :: separator = c_null_char
   character(kind=c_char) :: quote = c_null_char
@@ -402,6 +408,9 @@ type, bind(c) :: choir_csv_options
   integer(c_int64_t) :: infer_rows = 0
   type(c_ptr) :: schema = c_null_ptr
   type(c_ptr) :: row_number = c_null_ptr
+  character(kind=c_char) :: decimal = c_null_char
+  logical(c_bool) :: find_separator = .false.
+  logical(c_bool) :: finite = .false.
 end type
 
 type, bind(c) :: choir_csv_inferred
@@ -412,6 +421,11 @@ type, bind(c) :: choir_csv_inferred
   integer(c_int) :: kind = 0
   integer(c_size_t) :: categories = 0
   logical(c_bool) :: indicator = .false.
+  integer(c_int64_t) :: values = 0
+  type(c_ptr) :: mostly = c_null_ptr
+  type(c_ptr) :: other = c_null_ptr
+  integer(c_int64_t) :: other_row = 0
+  integer(c_int64_t) :: others = 0
 end type
 
 type, bind(c) :: choir_feature
@@ -572,12 +586,15 @@ type, bind(c) :: choir_batch_normalization_options
 end type
 
 type, bind(c) :: choir_export_options
-  integer(c_size_t) :: size = 48
+  integer(c_size_t) :: size = 72
   type(c_ptr) :: name = c_null_ptr
   type(c_ptr) :: about = c_null_ptr
   real(c_double) :: scale = 0
   type(c_ptr) :: mean = c_null_ptr
   type(c_ptr) :: deviation = c_null_ptr
+  integer(c_int) :: fill_nan = 0
+  type(c_ptr) :: output_mean = c_null_ptr
+  type(c_ptr) :: output_deviation = c_null_ptr
 end type
 
 type, bind(c) :: choir_reduction
@@ -906,6 +923,12 @@ interface
     import
     type(choir_shape), intent(in), optional :: shape
     integer(c_int64_t) :: r_
+  end function
+  function choir_axes_of(n, axes) bind(c) result(r_)
+    import
+    integer(c_int), value :: n
+    integer(c_int), intent(in), dimension(*) :: axes
+    type(choir_axes) :: r_
   end function
   function choir_frame_new(d) bind(c) result(r_)
     import
@@ -1641,7 +1664,7 @@ interface
     type(c_ptr), value :: s
     integer(c_int), value :: op
     type(c_ptr), value :: v
-    integer(c_int32_t), value :: axes
+    type(choir_axes), value :: axes
     type(c_ptr) :: r_
   end function
   function choir_strategy_cross(s) bind(c) result(r_)
@@ -2129,6 +2152,11 @@ interface
     integer(c_size_t), value :: i
     integer(c_size_t), value :: k
     type(c_ptr) :: r_
+  end function
+  function choir_csv_dataset_separator(d) bind(c) result(r_)
+    import
+    type(c_ptr), value :: d
+    character(kind=c_char) :: r_
   end function
   function choir_dataset_categories(d, column) bind(c) result(r_)
     import
@@ -2645,31 +2673,31 @@ interface
   function choir_sum(x, axes) bind(c) result(r_)
     import
     type(c_ptr), value :: x
-    integer(c_int32_t), value :: axes
+    type(choir_axes), value :: axes
     type(c_ptr) :: r_
   end function
   function choir_mean(x, axes) bind(c) result(r_)
     import
     type(c_ptr), value :: x
-    integer(c_int32_t), value :: axes
+    type(choir_axes), value :: axes
     type(c_ptr) :: r_
   end function
   function choir_max(x, axes) bind(c) result(r_)
     import
     type(c_ptr), value :: x
-    integer(c_int32_t), value :: axes
+    type(choir_axes), value :: axes
     type(c_ptr) :: r_
   end function
   function choir_min(x, axes) bind(c) result(r_)
     import
     type(c_ptr), value :: x
-    integer(c_int32_t), value :: axes
+    type(choir_axes), value :: axes
     type(c_ptr) :: r_
   end function
   function choir_prod(x, axes) bind(c) result(r_)
     import
     type(c_ptr), value :: x
-    integer(c_int32_t), value :: axes
+    type(choir_axes), value :: axes
     type(c_ptr) :: r_
   end function
   function choir_argmax(x, axis) bind(c) result(r_)
@@ -3561,7 +3589,7 @@ interface
     type(choir_cross), intent(inout), optional :: x
     integer(c_int), value :: op
     type(c_ptr), value :: v
-    integer(c_int32_t), value :: axes
+    type(choir_axes), value :: axes
     type(c_ptr) :: r_
   end function
   function choir_cross_gather(x, v, axis) bind(c) result(r_)
@@ -3639,6 +3667,15 @@ interface
     type(c_ptr), value :: o
     type(c_ptr), value :: loss
     type(c_ptr), value :: tape
+    integer(c_int) :: r_
+  end function
+  function choir_optimizer_minimize_variables(o, loss, tape, n, variables) bind(c) result(r_)
+    import
+    type(c_ptr), value :: o
+    type(c_ptr), value :: loss
+    type(c_ptr), value :: tape
+    integer(c_size_t), value :: n
+    type(c_ptr), intent(in), dimension(*) :: variables
     integer(c_int) :: r_
   end function
   function choir_optimizer_add_gradient(o, r, v, gradient) bind(c) result(r_)
@@ -3986,8 +4023,8 @@ type choir_array_column
   type(c_ptr) :: data = c_null_ptr ! null: not contiguous
 end type
 
-integer(c_int), parameter :: CHOIR_NO_AXIS = 0
-integer(c_int), parameter :: CHOIR_ALL_AXES = -1
+type(choir_axes), parameter :: CHOIR_NO_AXIS = choir_axes(0)
+type(choir_axes), parameter :: CHOIR_ALL_AXES = choir_axes(-1)
 
 contains
 
@@ -3999,11 +4036,12 @@ pure function choir_shape_of(dims) result(shape)
   shape%dim(1:size(dims)) = int(dims, c_int64_t)
 end function
 
-! The set of one axis, counted from 0, or from the end by negative numbers: CHOIR_AXIS.
+! The set of one axis, counted from 0, or from the end by negative numbers: CHOIR_AXIS. Of several:
+! choir_axes_of(2, [0, 2]).
 pure function choir_axis(i) result(axes)
   integer, intent(in) :: i
-  integer(c_int) :: axes
-  axes = shiftl(1_c_int, iand(i, 31))
+  type(choir_axes) :: axes
+  axes%bits = shiftl(1_c_int, iand(i, 31))
 end function
 
 ! A text of Choir as a Fortran text; empty for NULL.

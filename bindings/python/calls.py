@@ -21,6 +21,7 @@ ARGUMENTS = (  # pattern, kind, how C gets it
     (r"choir_tape \*\w+", "G", "s->tape"),
     (r"double \w+", "D", "REAL({i})"),
     (r"choir_shape \w+", "S", "SHAPE({i})"),
+    (r"choir_axes \w+", "X", "CHOIR_AXES_BITS(NUMBER(uint32_t, {i}))"),
     (r"(\w+) \w+", "N", "NUMBER({type}, {i})"),
     (r".*[*\]].*", "P", "POINTER({i})"),
 )

@@ -20,7 +20,7 @@ static const struct {
 	[DATA_NPY] = { "npy", "npy:INPUTS[,LABELS]", ALL, { ".npy" } },
 	[DATA_NPZ] = { "npz", "npz:FILE[#ARRAY,...]", ALL, { ".npz" } },
 	[DATA_HDF5] = { "hdf5", "hdf5:FILE[#ARRAY,...]", ALL, { ".h5", ".hdf5" } },
-	[DATA_CSV] = { "csv", "csv:FILE", ALL, { ".csv" } },
+	[DATA_CSV] = { "csv", "csv:FILE", ALL, { ".csv", ".tsv" } },
 	[DATA_TFRECORD] = { "tfrecord", "tfrecord:FILE", ALL, { ".tfrecord", ".tfrecords" } },
 	[DATA_CIFAR10] = { "cifar10", "cifar10:DIR", ALL, { NULL } },
 	[DATA_IMAGES] = { "images", "images:DIR", DATA_LEARN, { NULL } },

@@ -1,7 +1,7 @@
 // Names of data: "KIND:FILE", or FILE with a suffix that tells the kind.
 #pragma once
 
-#include <choir/choir.h>
+#include "data/table_format.h"
 
 enum { PATH_SIZE = 4096, MAX_ARRAYS = 32 };
 
@@ -34,6 +34,7 @@ typedef struct {
 	size_t arrays; // npz, hdf5: selected arrays; 0: all
 	const char *array[MAX_ARRAYS]; // in text: do not copy a data_name
 	char text[PATH_SIZE];
+	const table_format *format; // csv; NULL: the default
 } data_name;
 
 #define DATA_FILES \

@@ -62,11 +62,15 @@ static choir_dataset *open_each(const data_name *d, choir_files *files)
 	return only;
 }
 
-static choir_dataset *open_csv(const choir_files *files, choir_bad_record wrong)
+static choir_dataset *open_csv(
+		const data_name *name, const choir_files *files, choir_bad_record wrong)
 {
+	const table_format usual = { .separator = '\0' };
+	missing_texts texts;
 	choir_csv_options o = {
 		.size = sizeof o, .files = files, .missing = CHOIR_MISSING_DROP, .bad_record = wrong
 	};
+	table_format_apply(name->format == NULL ? &usual : name->format, &o, &texts);
 	choir_dataset *d = choir_csv_dataset_new(NULL, &o);
 	o.other_columns = "numbers";
 	return d != NULL || choir_error_status() != CHOIR_INVALID ? d
@@ -116,7 +120,7 @@ choir_dataset *data_open(const data_name *d, choir_bad_record wrong)
 	choir_files *files = data_name_files(d);
 	if (files == NULL || d->kind == DATA_NPZ || d->kind == DATA_HDF5 || d->kind == DATA_LINES)
 		return files == NULL ? NULL : open_each(d, files);
-	choir_dataset *all = d->kind == DATA_CSV ? open_csv(files, wrong)
+	choir_dataset *all = d->kind == DATA_CSV ? open_csv(d, files, wrong)
 			: d->kind == DATA_FIXED
 			? open_fixed(files, d->number)
 			: choir_tfrecord_dataset_new(

@@ -1,6 +1,7 @@
 // CSV files. A first reading infers the columns, and all datasets use this schema. For a training
 // the rows are kept in memory, where a shuffle would hold them anyway.
 #include "data/table_data.h"
+#include "data/table_check.h"
 #include "percent_encoding.h"
 #include "data/data_report.h"
 #include "output.h"
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { INSPECTED_AT_ONCE = 1024 };
 
@@ -16,8 +18,11 @@ static choir_dataset *open_csv(const source *s, const choir_csv_options *options
 	choir_csv_options o = *options;
 	choir_files *files = data_name_files(&s->data);
 	choir_dataset *d = NULL;
+	missing_texts texts;
+	table_format_apply(&s->format, &o, &texts);
 	o.files = files;
 	o.bad_record = s->wrong;
+	o.finite = true;
 	if (files != NULL)
 		d = choir_csv_dataset_new(NULL, &o);
 	choir_files_free(files);
@@ -29,7 +34,8 @@ static choir_missing missing(const source *s)
 	return s->imputes ? CHOIR_MISSING_NAN : CHOIR_MISSING_DROP;
 }
 
-// The columns of labels: one of classes, or numbers to predict. Returns their number.
+// The columns of labels: one of classes, or numbers to predict. A trained model without names of
+// classes has the numbers of the file. Returns their number.
 static size_t label_columns(const source *s, choir_csv_column out[MAX_TARGETS])
 {
 	for (size_t i = 0; i < s->targets; i++)
@@ -37,16 +43,20 @@ static size_t label_columns(const source *s, choir_csv_column out[MAX_TARGETS])
 			.output = "label",
 			.kind = CHOIR_CSV_NUMBER,
 			.dtype = CHOIR_F32,
-			.drop_missing = true };
+			.drop_missing = !s->optional_labels,
+			.optional = s->optional_labels };
 	if (s->targets > 0)
 		return s->targets;
+	const bool as_written = s->plain_labels || (s->numbered && s->given_classes == 0);
 	out[0] = (choir_csv_column){
 		.name = s->target,
 		.output = "label",
-		.kind = s->given_classes != 0 ? CHOIR_CSV_CATEGORY : CHOIR_CSV_INFER,
+		.kind = as_written ? CHOIR_CSV_NUMBER : CHOIR_CSV_CLASS,
+		.dtype = CHOIR_I64,
 		.categories = s->given_classes,
 		.category = s->given_class,
-		.drop_missing = true,
+		.drop_missing = !s->optional_labels,
+		.optional = s->optional_labels,
 	};
 	return 1;
 }
@@ -120,6 +130,53 @@ static choir_dataset *open_names(const source *s)
 	return d != NULL ? d : open_csv(s, &o);
 }
 
+// The column of this name; else one whose name differs only by spaces around it or by case; NULL:
+// none. It lives as long as d.
+static const char *find_column(const choir_dataset *d, const char *name, size_t length)
+{
+	choir_csv_inferred found;
+	const char *similar = NULL;
+	for (size_t i = 0; choir_csv_dataset_column(d, i, &found); i++) {
+		if (strlen(found.name) != length || strncasecmp(found.name, name, length) != 0)
+			continue;
+		if (memcmp(found.name, name, length) == 0)
+			return found.name;
+		similar = found.name;
+	}
+	return similar;
+}
+
+static choir_status check_name(const source *s, const char *name, size_t length, const char *found)
+{
+	return found == NULL || memcmp(found, name, length) == 0
+			? CHOIR_OK
+			: choir_fail(CHOIR_NOT_FOUND, "%s: no column \"%.*s\"; there is \"%s\"", s->data.path,
+					  (int) length, name, found);
+}
+
+// A name with commas, or several ones, without spaces around them.
+static choir_status split_target(source *s, const choir_dataset *d)
+{
+	char list[TARGET_SIZE];
+	size_t at = 0;
+	const char *whole = find_column(d, s->target, strlen(s->target));
+	s->whole_target = whole != NULL || strchr(s->target, ',') == NULL;
+	if (s->whole_target)
+		return check_name(s, s->target, strlen(s->target), whole);
+	for (const char *p = s->target; p != NULL;) {
+		p += strspn(p, " ");
+		const char *end = strchr(p, ',');
+		size_t length = end == NULL ? strlen(p) : (size_t) (end - p);
+		while (length > 0 && p[length - 1] == ' ')
+			length--;
+		CHOIR_TRY(check_name(s, p, length, find_column(d, p, length)));
+		at += (size_t) snprintf(
+				list + at, sizeof list - at, "%s%.*s", at == 0 ? "" : ",", (int) length, p);
+		p = end == NULL ? NULL : end + 1;
+	}
+	return source_set_target(s, list);
+}
+
 static choir_status find_target(source *s)
 {
 	choir_csv_inferred found;
@@ -132,12 +189,14 @@ static choir_status find_target(source *s)
 		if (strcmp(target, "label") == 0)
 			break;
 	}
-	const choir_status status = source_set_target(s, target);
+	const bool given = s->target[0] != '\0';
+	s->whole_target = !given;
+	const choir_status status = given ? split_target(s, d) : source_set_target(s, target);
 	choir_dataset_free(d);
 	return status;
 }
 
-static bool is_target(const source *s, const char *name)
+bool table_is_target(const source *s, const char *name)
 {
 	bool is = s->targets == 0 && strcmp(name, s->target) == 0;
 	for (size_t i = 0; i < s->targets; i++)
@@ -145,35 +204,19 @@ static bool is_target(const source *s, const char *name)
 	return is;
 }
 
-// The numbers that a column of the files becomes; 0: it is no input.
-static int64_t width_of(const source *s, const choir_csv_inferred *c)
+int64_t table_width_of(const source *s, const choir_csv_inferred *c)
 {
-	if (c->output == NULL || is_target(s, c->name))
+	if (c->output == NULL || table_is_target(s, c->name))
 		return 0;
 	return table_column_width(&(choir_csv_column){
 			.kind = c->kind, .categories = c->categories, .indicator = c->indicator });
 }
 
-// Counts the inputs, and checks that the target of a classification holds classes.
-static choir_status inspect_columns(source *s)
+static void count_inputs(source *s)
 {
 	choir_csv_inferred found;
-	s->shape = CHOIR_SHAPE(0);
-	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++) {
-		if (!is_target(s, found.name)) {
-			s->shape.dim[0] += width_of(s, &found);
-			continue;
-		}
-		if (s->targets == 0 &&
-				(strcmp(found.holds, "numbers") == 0 || strcmp(found.holds, "nothing") == 0 ||
-						strcmp(found.holds, "dates") == 0))
-			return choir_fail(CHOIR_INVALID,
-					"%s: column \"%s\" holds %s; --task classification needs classes, as whole "
-					"numbers "
-					"or texts",
-					s->data.path, s->target, found.holds);
-	}
-	return CHOIR_OK;
+	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++)
+		s->shape.dim[0] += table_width_of(s, &found);
 }
 
 static choir_status reserve(table_rows *rows, int64_t n, size_t inputs, size_t label_bytes)
@@ -219,27 +262,42 @@ static choir_status keep_and_count(source *s, choir_values *batch)
 	return s->count(s, batch);
 }
 
-// AUTO: a target with numbers that are not all whole, or several targets, make a regression.
+// Opens the examples again, with what is known of the columns.
+static choir_status open_again(source *s)
+{
+	choir_dataset *names = open_examples(s);
+	choir_dataset_free(s->names);
+	s->names = names;
+	return names == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+// AUTO: a target with numbers that are not all whole, or several targets, make a regression. So do
+// more than a few different whole numbers with a point.
 static choir_status decide_task(source *s)
 {
-	choir_csv_inferred found;
-	if (s->task == TASK_REGRESSION || (s->task == TASK_AUTO && strchr(s->target, ',') != NULL))
-		return source_set_regression(s);
-	if (s->task == TASK_CLASSIFICATION)
+	choir_csv_inferred found = { .name = "" };
+	const bool several = strchr(s->target, ',') != NULL && !s->whole_target;
+	size_t at = 0;
+	s->chosen_task = s->task != TASK_AUTO;
+	if (s->task == TASK_REGRESSION || (s->task == TASK_AUTO && several))
+		CHOIR_TRY(source_set_regression(s));
+	CHOIR_TRY(open_again(s));
+	if (s->targets > 0)
 		return CHOIR_OK;
-	s->task = TASK_CLASSIFICATION;
-	s->names = open_examples(s);
-	if (s->names == NULL)
-		return choir_error_status();
-	bool numbers = false;
-	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++)
-		numbers = numbers ||
-				(strcmp(found.name, s->target) == 0 && strcmp(found.holds, "numbers") == 0);
-	if (!numbers)
-		return CHOIR_OK;
-	choir_dataset_free(s->names);
-	s->names = NULL;
-	return source_set_regression(s);
+	while (choir_csv_dataset_column(s->names, at, &found) && !table_is_target(s, found.name))
+		at++;
+	const char *first = choir_csv_dataset_category(s->names, at, 0);
+	const bool point = first != NULL && strpbrk(first, ".,") != NULL;
+	const bool whole = strcmp(found.holds, "whole numbers") == 0;
+	const bool many = table_has_many_classes((int64_t) found.categories, found.values);
+	const bool numbers = strcmp(found.holds, "numbers") == 0 ||
+			(whole && point && found.categories > FEW_CLASSES);
+	s->plain_labels = whole && !many && found.categories > MAX_CLASS_NAMES;
+	if (s->task == TASK_AUTO && numbers)
+		CHOIR_TRY(source_set_regression(s));
+	else
+		s->task = TASK_CLASSIFICATION;
+	return s->targets > 0 || s->plain_labels ? open_again(s) : CHOIR_OK;
 }
 
 // Whether the files have the column of the target, and all inputs: one line names all that lack.
@@ -253,7 +311,7 @@ static choir_status look_for_columns(source *s)
 		return choir_error_status();
 	size_t labels = 0;
 	for (size_t i = 0; choir_csv_dataset_column(d, i, &found); i++)
-		labels += is_target(s, found.name);
+		labels += table_is_target(s, found.name);
 	s->labelled = labels == (s->targets > 0 ? s->targets : 1);
 	for (size_t k = 0; k < s->given_inputs && at < sizeof lacking; k++) {
 		bool has = false;
@@ -285,21 +343,17 @@ choir_status table_open(source *s, inspect_fn *count)
 	s->scale = 1;
 	if (s->given_inputs != 0)
 		CHOIR_TRY(look_for_columns(s));
-	else if (s->target[0] == '\0')
-		CHOIR_TRY(find_target(s));
-	if (s->given_inputs == 0)
-		CHOIR_TRY(decide_task(s));
-	if (s->names == NULL)
-		s->names = open_examples(s);
-	if (s->names == NULL)
-		return choir_error_status();
-	if (s->given_inputs == 0)
-		CHOIR_TRY(inspect_columns(s));
 	else
-		s->shape = CHOIR_SHAPE(0);
+		CHOIR_TRY(find_target(s));
+	CHOIR_TRY(s->given_inputs == 0 ? decide_task(s) : open_again(s));
+	s->shape = CHOIR_SHAPE(0);
+	if (s->given_inputs == 0)
+		count_inputs(s);
+	if (s->given_inputs == 0)
+		CHOIR_TRY(table_check_targets(s));
 	for (size_t i = 0; i < s->given_inputs; i++)
 		s->shape.dim[0] += table_column_width(&s->given_input[i]);
-	count = s->labelled && s->targets == 0 ? count : count_rows;
+	count = s->labelled && s->targets == 0 && !s->optional_labels ? count : count_rows;
 	s->count = count;
 	const choir_status status =
 			source_inspect(s, choir_dataset_batch(open_examples(s), INSPECTED_AT_ONCE), true,
@@ -313,7 +367,32 @@ choir_status table_open(source *s, inspect_fn *count)
 		s->classes = (int64_t) s->targets;
 	if (s->examples + s->strays == 0)
 		return choir_fail(CHOIR_INVALID, "%s: has no examples; needs at least one", s->data.path);
-	return CHOIR_OK;
+	return s->given_inputs == 0 && !s->numbered ? table_check_classes(s) : CHOIR_OK;
+}
+
+// Too many numbers to list differ in any case.
+static bool spreads_within(const choir_dataset *d, size_t at, size_t n, double limit)
+{
+	if (n < 2)
+		return false;
+	const double first = strtod(choir_csv_dataset_category(d, at, 0), NULL);
+	return strtod(choir_csv_dataset_category(d, at, n - 1), NULL) - first < limit;
+}
+
+bool table_varies_within(const source *s, const char *name, double limit)
+{
+	choir_csv_inferred found;
+	const choir_csv_column column = { .name = name, .kind = CHOIR_CSV_CLASS };
+	bool varies = false;
+	choir_dataset *d = open_csv(s,
+			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &column,
+					.missing = CHOIR_MISSING_DROP));
+	for (size_t i = 0; choir_csv_dataset_column(d, i, &found); i++)
+		if (strcmp(found.name, name) == 0)
+			varies = found.categories > 0 ? spreads_within(d, i, found.categories, limit)
+										  : strcmp(found.holds, "numbers") == 0;
+	choir_dataset_free(d);
+	return varies;
 }
 
 size_t table_inputs(const source *s, char *list, size_t size)
@@ -321,7 +400,7 @@ size_t table_inputs(const source *s, char *list, size_t size)
 	choir_csv_inferred found;
 	size_t at = 0;
 	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found) && at < size; i++)
-		if (found.output != NULL && !is_target(s, found.name))
+		if (found.output != NULL && !table_is_target(s, found.name))
 			at = percent_encode_to_list(list, at, size, found.name);
 	return at;
 }
@@ -352,7 +431,7 @@ choir_status table_describe(const source *s, table_plan *t)
 	size_t at = 0, texts = 0;
 	bool plain = true;
 	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++) {
-		if (width_of(s, &found) == 0)
+		if (table_width_of(s, &found) == 0)
 			continue;
 		plain = plain && found.kind == CHOIR_CSV_NUMBER && !found.indicator;
 		at = percent_encode_to_list(t->encodings, at, COLUMNS_SIZE, encoding_of(&found, text));
@@ -374,7 +453,7 @@ void table_keep_one_hot(const source *s, float mean[], float deviation[])
 	choir_csv_inferred found;
 	int64_t at = 0;
 	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++) {
-		const int64_t end = at + width_of(s, &found);
+		const int64_t end = at + table_width_of(s, &found);
 		at += end > at && found.kind != CHOIR_CSV_ONE_HOT; // a number
 		for (; at < end; at++) {
 			mean[at] = 0;
@@ -396,6 +475,16 @@ static void name_target(const source *s, char *text, size_t size)
 		snprintf(text + at, size - at, ", ...");
 }
 
+static void print_separator(char separator, bool json)
+{
+	char text[2];
+	const char *name = table_separator_name(separator, text);
+	if (json)
+		json_text("separator", name);
+	else
+		printf("separator: %s\n", name);
+}
+
 void table_print(const source *s, bool json)
 {
 	choir_csv_inferred found;
@@ -405,13 +494,17 @@ void table_print(const source *s, bool json)
 		n++;
 	printed_column *columns = calloc(n + 1, sizeof *columns);
 	for (size_t i = 0; columns != NULL && i < n; i++)
-		if (choir_csv_dataset_column(s->names, i, &found) && !is_target(s, found.name))
+		if (choir_csv_dataset_column(s->names, i, &found) && !table_is_target(s, found.name))
 			columns[printed++] = (printed_column){ .name = found.name,
 				.left_out = found.output == NULL ? found.holds : NULL,
 				.categories = found.kind == CHOIR_CSV_ONE_HOT ? found.categories : 0,
 				.date = found.kind == CHOIR_CSV_DATE,
 				.indicator = found.indicator };
+	const char separator = choir_csv_dataset_separator(s->names);
+	if (separator != ',')
+		print_separator(separator, json);
 	name_target(s, target, sizeof target);
 	print_columns(printed, columns, json ? s->target : target, json);
 	free(columns);
+	table_print_warnings(s);
 }

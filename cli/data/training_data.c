@@ -72,7 +72,11 @@ choir_status source_set_regression(source *s)
 	snprintf(s->target_names, sizeof s->target_names, "%s", s->target);
 	s->task = TASK_REGRESSION;
 	s->targets = 0;
-	for (char *p = s->target_names; p != NULL; s->targets++) {
+	for (; s->targets < s->given_classes && s->targets < MAX_TARGETS; s->targets++)
+		s->target_name[s->targets] = s->given_class[s->targets];
+	if (s->whole_target)
+		s->target_name[s->targets++] = s->target_names;
+	for (char *p = s->targets > 0 ? NULL : s->target_names; p != NULL; s->targets++) {
 		if (s->targets == MAX_TARGETS)
 			return choir_fail(CHOIR_INVALID, "--target %s: more than %d columns; needs fewer",
 					s->target, MAX_TARGETS);
@@ -150,8 +154,10 @@ static choir_status inspect_stray(source *s, int64_t label)
 	const int64_t number = s->examples + s->strays;
 	if (s->wrong == CHOIR_BAD_RECORD_ERROR)
 		return choir_fail(CHOIR_INVALID,
-				"data \"%s\": example %lld has label %lld; needs 0 to %lld", s->name,
-				(long long) number, (long long) label, (long long) s->max_classes - 1);
+				"data \"%s\": example %lld has label %lld%s%s; needs 0 to %lld%s", s->name,
+				(long long) number, (long long) label, s->csv ? " in column " : "",
+				s->csv ? s->target : "", (long long) s->max_classes - 1,
+				s->csv ? ", or --task regression" : "");
 	s->strays++;
 	if (s->held_out > 0 && number >= s->first_held_out)
 		s->held_out--;
@@ -337,6 +343,7 @@ choir_status source_describe(const source *s, table_plan *t)
 {
 	snprintf(t->target, sizeof t->target, "%s", s->target);
 	t->imputes = s->imputes;
+	t->format = s->format;
 	if (source_inputs(s, t->columns, COLUMNS_SIZE) >= COLUMNS_SIZE)
 		t->columns[0] = '\0'; // too many to save
 	return s->csv ? table_describe(s, t) : CHOIR_OK;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "data/data_name.h"
+#include "data/table_format.h"
 #include "model/model.h"
 
 enum { TARGET_SIZE = 256, MAX_COLUMNS = 64 };
@@ -33,7 +34,11 @@ struct source {
 	bool mixed; // shuffled before test examples are held out: the file may be sorted
 	bool standardized;
 	char target[TARGET_SIZE]; // the column of labels; "": no columns
+	table_format format;
+	bool whole_target; // a comma belongs to the name
+	bool plain_labels; // whole numbers are classes as they are: too many texts to save
 	task task; // of a table; after opening not AUTO
+	bool chosen_task; // it was not AUTO
 	// Of a regression: columns of numbers, which are the labels.
 	size_t targets;
 	char target_names[TARGET_SIZE];
@@ -49,6 +54,7 @@ struct source {
 	size_t given_classes, given_inputs;
 	const char *const *given_class;
 	const choir_csv_column *given_input;
+	bool optional_labels; // csv: a missing or unknown label is -1 or NaN, and its row is kept
 	bool imputes; // csv: missing numbers are NaN; else their rows are dropped
 	int64_t max_categories; // csv: columns with more different texts are no input
 	int64_t context; // text: bytes of an example; 0: not a model of text
@@ -70,9 +76,8 @@ struct source {
 	size_t label_at; // index of the label column, if there are strays
 };
 
-// Opens and inspects data. In s only target, wrong, kept, numbered, what is given, imputes,
-// max_categories, context, image_side
-// and wanted may be set.
+// Opens and inspects data. In s only target, format, wrong, kept, numbered, what is given,
+// imputes, max_categories, context, image_side and wanted may be set.
 choir_status source_open(source *s, const char *name, uint64_t seed);
 // Prints columns and skipped rows: lines, or fields of the current JSON object.
 void source_print(const source *s, bool json);
@@ -86,7 +91,8 @@ void source_keep_one_hot(const source *s, float mean[], float deviation[]);
 void source_close(source *s);
 // CHOIR_INVALID: the name is too long.
 choir_status source_set_target(source *s, const char *name);
-// Sets the task to a regression of these columns, separated by commas.
+// Sets the task to a regression of the target's columns, separated by commas, or of the given
+// classes.
 choir_status source_set_regression(source *s);
 // A label of a batch; u8, i32 or i64.
 int64_t source_label(const choir_tensor *labels, int64_t i);

@@ -15,10 +15,17 @@
 enum { BATCH = 256, BATCH_BYTES = 4 << 20, SHOWN = 3, MAX_VALUES = 8, MAX_TEXT = 60 };
 
 static struct {
+	const char *separator, *decimal, *missing_values;
 	bool json;
 } given;
 // clang-format off
 static const option options[] = {
+	{ .name = "--missing-values", .value = "LIST", .kind = OPTION_TEXT,
+		.to = &given.missing_values, .help = missing_values_help },
+	{ .name = "--separator", .value = "CHAR", .kind = OPTION_TEXT, .to = &given.separator,
+		.help = separator_help },
+	{ .name = "--decimal", .value = "MARK", .kind = OPTION_CHOICE, .to = &given.decimal,
+		.choices = decimal_names, .help = decimal_help },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on
@@ -42,6 +49,7 @@ static const command self = {
 
 typedef struct {
 	data_name file;
+	table_format format;
 	choir_strategy *strategy;
 	choir_array_list *arrays; // or NULL
 	choir_dataset *source; // owned by data
@@ -66,7 +74,20 @@ static void print_file(const inspection *i)
 	const char *compression = data_compression(&i->file);
 	const bool plain = strcmp(compression, "none") == 0;
 	clean_print(stdout, i->file.path);
-	printf(": %s%s%s\n", i->file.word, plain ? "" : ", ", plain ? "" : compression);
+	printf(": %s%s%s", i->file.word, plain ? "" : ", ", plain ? "" : compression);
+	char text[2];
+	const char separator = choir_csv_dataset_separator(i->source);
+	if (separator != '\0' && separator != ',')
+		printf(", separator: %s", table_separator_name(separator, text));
+	printf("\n");
+}
+
+static void print_mostly(const choir_csv_inferred *c)
+{
+	char other[CLEAN_TEXT];
+	printf(", %lld %s", (long long) (c->values - c->others), c->mostly);
+	if (c->other != NULL)
+		printf(" (row %lld: \"%s\")", (long long) c->other_row, clean_text(c->other, other));
 }
 
 static void print_file_columns(const inspection *i)
@@ -78,6 +99,8 @@ static void print_file_columns(const inspection *i)
 		printf("  %-24s %s", clean_text(found.name, name), found.holds);
 		if (found.missing != 0)
 			printf(", %lld without a value", (long long) found.missing);
+		if (found.mostly != NULL)
+			print_mostly(&found);
 		if (found.output != NULL)
 			print_categories(i, found.output);
 		printf("\n");
@@ -102,8 +125,15 @@ static int64_t text_bytes(const choir_column *c, const uint8_t *bytes, int64_t n
 	return n;
 }
 
-static void print_value(const choir_column *c, const choir_tensor *t, int64_t r)
+static void print_value(
+		const choir_dataset *d, const choir_column *c, const choir_tensor *t, int64_t r)
 {
+	if (choir_dataset_categories(d, c->name) > 0) {
+		const int32_t *number = choir_tensor_data(t);
+		char name[CLEAN_TEXT];
+		printf(" %s", clean_text(choir_dataset_category(d, c->name, number[r]), name));
+		return;
+	}
 	const int64_t n = choir_shape_elements(choir_tensor_shape(t)) / choir_tensor_shape(t)->dim[0];
 	const uint8_t *bytes = choir_tensor_data(t);
 	const int64_t text = text_bytes(c, bytes + (c->dtype == CHOIR_U8 ? r * n : 0), n);
@@ -123,11 +153,14 @@ static void print_value(const choir_column *c, const choir_tensor *t, int64_t r)
 
 static void print_row(const inspection *i, int64_t r)
 {
-	printf("  row %lld:", (long long) r);
+	// Rows count from 1, also those without a value, which are no examples.
+	const bool table = i->file.kind == DATA_CSV && choir_dataset_dropped(i->source) == 0;
+	printf("  %s %lld:", table ? "row" : "example", (long long) (r + table));
 	const choir_column *column;
 	for (size_t c = 0; (column = choir_dataset_column(i->source, c)) != NULL && c < MAX_VALUES;
 			c++)
-		print_value(column, choir_value_local(choir_values_find(i->batch, column->name), 0), r);
+		print_value(i->source, column,
+				choir_value_local(choir_values_find(i->batch, column->name), 0), r);
 	printf("\n");
 }
 
@@ -398,6 +431,10 @@ int inspect_main(int argc, char **argv)
 		return inspect_steps(name, given.json) == CHOIR_OK ? EXIT_OK : failed(&self);
 	if (data_name_read(&i.file, name, DATA_INSPECT) != CHOIR_OK)
 		return failed(&self);
+	if (table_format_set(&i.format, given.separator, given.decimal, given.missing_values) !=
+			CHOIR_OK)
+		return failed(&self);
+	i.file.format = &i.format;
 	if (i.file.kind == DATA_SAFETENSORS)
 		return inspect_weights(i.file.path, given.json) == CHOIR_OK ? EXIT_OK : failed(&self);
 	return inspect_data(&i);

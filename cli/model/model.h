@@ -1,7 +1,7 @@
 // The models, for images of any size or for text. Metadata of the weights describe them.
 #pragma once
 
-#include <choir/choir.h>
+#include "data/table_format.h"
 
 enum {
 	MAX_WIDTHS = 8,
@@ -27,6 +27,7 @@ typedef struct {
 	char categories[METADATA_SIZE]; // the texts of all columns with categories, like columns
 	bool imputes; // means replace missing numbers
 	char target[256]; // "": no table
+	table_format format;
 	int64_t targets; // of a regression, which the model gives standardized; 0: a classification
 	float target_mean[MAX_TARGETS], target_deviation[MAX_TARGETS];
 	size_t classes; // named ones

@@ -33,6 +33,21 @@ static size_t write_texts(
 	return at < size ? at : size;
 }
 
+// Only what was given.
+static size_t write_format(const table_format *f, char *text, size_t size)
+{
+	const char separator[] = { f->separator, '\0' }, *const separators[] = { separator };
+	const char *const missing[] = { f->missing };
+	size_t at = 0;
+	if (f->separator != '\0')
+		at += write_texts(text, size, "separator", 1, separators);
+	if (f->decimal == ',' && at < size)
+		at += (size_t) snprintf(text + at, size - at, "choir.decimal=comma\n");
+	if (f->lists_missing && at < size)
+		at += write_texts(text + at, size - at, "missing_values", 1, missing);
+	return at < size ? at : size;
+}
+
 size_t table_plan_write(const table_plan *t, char *text, size_t size)
 {
 	size_t at = 0;
@@ -49,6 +64,8 @@ size_t table_plan_write(const table_plan *t, char *text, size_t size)
 		at += (size_t) snprintf(text + at, size - at, "choir.categories=%s\n", t->categories);
 	if (t->imputes && at < size)
 		at += (size_t) snprintf(text + at, size - at, "choir.missing=impute\n");
+	if (at < size)
+		at += write_format(&t->format, text + at, size - at);
 	if (t->targets != 0 && at < size)
 		at += write_numbers(text + at, size - at, "target_mean", t->targets, t->target_mean);
 	if (t->targets != 0 && at < size)
@@ -191,6 +208,23 @@ size_t table_number_names(
 	return n;
 }
 
+static choir_status read_format(const char *path, char *value, table_format *f)
+{
+	choir_status status;
+	if (find_value(path, "choir.separator", value, &status)) {
+		percent_decode(value);
+		f->separator = value[0];
+	}
+	if (status == CHOIR_OK && find_value(path, "choir.decimal", value, &status))
+		f->decimal = strcmp(value, "comma") == 0 ? ',' : '\0';
+	if (status == CHOIR_OK && find_value(path, "choir.missing_values", value, &status)) {
+		percent_decode(value);
+		f->lists_missing = true;
+		snprintf(f->missing, sizeof f->missing, "%.*s", MISSING_SIZE - 1, value);
+	}
+	return status;
+}
+
 choir_status table_plan_read(table_plan *t, const char *path)
 {
 	int64_t deviations;
@@ -225,6 +259,8 @@ choir_status table_plan_read(table_plan *t, const char *path)
 		snprintf(t->categories, sizeof t->categories, "%s", value);
 	if (status == CHOIR_OK && find_value(path, "choir.missing", value, &status))
 		t->imputes = strcmp(value, "impute") == 0;
+	if (status == CHOIR_OK)
+		status = read_format(path, value, &t->format);
 	if (status == CHOIR_OK && find_value(path, "choir.target", value, &status)) {
 		percent_decode(value);
 		snprintf(t->target, sizeof t->target, "%.255s", value);

@@ -44,13 +44,16 @@ static void write_matrix(FILE *to, const run_events *r)
 		html_text(to, r->class[i].name);
 		fputs("</th>", to);
 	}
-	fputs("</tr></thead><tbody>", to);
+	fputs("<th>recall</th></tr></thead><tbody>", to);
 	for (size_t i = 0; i < r->classes; i++) {
+		const run_class *c = &r->class[i];
 		fputs("<tr><th>", to);
-		html_text(to, r->class[i].name);
+		html_text(to, c->name);
 		fputs("</th>", to);
 		for (size_t k = 0; k < r->classes; k++)
 			write_cell(to, r, i, k);
+		if (c->examples > 0)
+			fprintf(to, "<td>%.1f %%</td>", 100 * c->predicted[i] / c->examples);
 		fputs("</tr>", to);
 	}
 	fputs("</tbody></table></div></section>\n", to);

@@ -51,6 +51,7 @@ static void write_tiles(FILE *to, const run_events *r)
 			ended				   ? run_pair_number(&r->end, "test_accuracy")
 					: last != NULL ? last->test_accuracy
 								   : (double) NAN);
+	percent_tile(to, "Majority class", run_pair_number(&r->end, "test_majority_class"));
 	number_tile(to, "Test R2", run_pair_number(&r->end, "test_r2"), "");
 	number_tile(to, "Test mean absolute error",
 			run_pair_number(&r->end, "test_mean_absolute_error"), "");
@@ -58,7 +59,11 @@ static void write_tiles(FILE *to, const run_events *r)
 	number_tile(to, "Test loss", run_pair_number(&r->end, "test_loss"), "");
 	if (last != NULL && isinf(last->loss))
 		tile(to, "Training loss", "not finite");
-	number_tile(to, "Training loss", last == NULL ? (double) NAN : last->loss, "");
+	number_tile(to, "Training loss",
+			ended				   ? run_pair_number(&r->end, "loss")
+					: last != NULL ? last->loss
+								   : (double) NAN,
+			"");
 	number_tile(to, "Throughput", run_pair_number(&r->end, "examples_per_s"), " /s");
 	if (last != NULL) {
 		snprintf(text, sizeof text, "%.0f of %.40s", last->epoch,

@@ -63,6 +63,12 @@ static const option options[] = {
 		.help = "csv: policy for rows without a value in an input column:\n"
 				"drop, or impute, which takes the mean and adds an input\n"
 				"that marks missing values (drop)" },
+	{ .name = "--missing-values", .value = "LIST", .kind = OPTION_TEXT,
+		.to = &given.missing_values, .recorded = true, .help = missing_values_help },
+	{ .name = "--separator", .value = "CHAR", .kind = OPTION_TEXT, .to = &given.separator,
+		.recorded = true, .help = separator_help },
+	{ .name = "--decimal", .value = "MARK", .kind = OPTION_CHOICE, .to = &given.decimal,
+		.choices = decimal_names, .recorded = true, .help = decimal_help },
 	{ .name = "--max-categories", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.max_categories, .min = 1, .max = MAX_INPUTS, .recorded = true,
 		.help = "csv: ignore text columns with more than N different texts\n(64)" },
@@ -120,6 +126,10 @@ static const option options[] = {
 	{ .name = "--learning-rate", .alias = "--rate", .value = "X", .kind = OPTION_NUMBER,
 		.to = &given.rate, .recorded = true,
 		.help = "learning rate (1e-3; sgd and momentum: 1e-2)" },
+	{ .name = "--weight-decay", .value = "X", .kind = OPTION_NUMBER, .to = &given.weight_decay,
+		.recorded = true,
+		.help = "decay of the weights, times the learning rate, per step\n"
+				"(adamw: 0.01; lion, lamb: none)" },
 	{ .name = "--schedule", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.schedule,
 		.choices = schedules, .recorded = true,
 		.help = "learning-rate schedule: constant, or cosine decay to 0\n(constant)" },
@@ -268,6 +278,12 @@ static choir_status test_numbers(const training *t, choir_tensor *labels, choir_
 	choir_tensor *targets = choir_reshape(labels, *choir_tensor_shape(scores));
 	choir_tensor *meant = model_numbers(&t->model, targets);
 	choir_tensor *found = model_numbers(&t->model, scores);
+	for (int64_t i = 0; train_watches_loss(t) && i < (int64_t) t->data.targets; i++) {
+		CHOIR_TRY(choir_metric_update(
+				t->each_error[i], choir_slice(meant, 1, i, 1), choir_slice(found, 1, i, 1)));
+		CHOIR_TRY(choir_metric_update(
+				t->each_r2[i], choir_slice(targets, 1, i, 1), choir_slice(scores, 1, i, 1)));
+	}
 	CHOIR_TRY(choir_metric_update(t->score, meant, found));
 	CHOIR_TRY(choir_metric_update(t->absolute_error, meant, found));
 	return choir_metric_update(t->r2, targets, scores);
@@ -341,12 +357,12 @@ static choir_status begin_test(const choir_fit_event *e, void *user)
 
 static void note_scores(training *t)
 {
-	t->last_score = choir_model_log(t->fit, "val_score");
+	t->last.score = choir_model_log(t->fit, "val_score");
 	if (t->data.text)
-		t->last_score /= log(2); // from nats to bits
-	t->last_test_loss = choir_model_log(t->fit, "val_test_loss");
-	t->last_absolute_error = choir_model_log(t->fit, "val_absolute_error");
-	t->last_r2 = choir_model_log(t->fit, "val_r2");
+		t->last.score /= log(2); // from nats to bits
+	t->last.test_loss = choir_model_log(t->fit, "val_test_loss");
+	t->last.absolute_error = choir_model_log(t->fit, "val_absolute_error");
+	t->last.r2 = choir_model_log(t->fit, "val_r2");
 }
 
 static choir_status end_epoch(const choir_fit_event *e, void *user)
@@ -354,15 +370,15 @@ static choir_status end_epoch(const choir_fit_event *e, void *user)
 	training *t = user;
 	if (t->test == NULL)
 		note_times(t);
+	const double before = e->epoch > 1 ? t->last.loss : 0;
 	if (t->job == NULL) {
-		t->last_loss = choir_model_log(t->fit, "loss");
-		t->last_accuracy = choir_model_log(t->fit, "train_accuracy");
+		t->last.loss = choir_model_log(t->fit, "loss");
+		t->last.accuracy = choir_model_log(t->fit, "train_accuracy");
 	}
+	t->falling = t->last.loss < before;
 	note_scores(t);
-	if (choir_model_best_epoch(t->fit) == e->epoch) {
-		t->best_score = t->last_score;
-		t->best_test_loss = t->last_test_loss;
-	}
+	if (choir_model_best_epoch(t->fit) == e->epoch)
+		t->best = t->last;
 	train_report_epoch(t);
 	train_trace_epoch(t);
 	train_run_epoch(t);
@@ -373,12 +389,17 @@ static choir_status end_epoch(const choir_fit_event *e, void *user)
 
 static choir_status make_fit(training *t)
 {
-	choir_metric *metrics[] = { t->loss, t->score, t->train_accuracy, t->test_loss,
-		t->absolute_error, t->r2 };
+	choir_metric *metrics[6 + 2 * MAX_TARGETS] = { t->loss, t->score, t->train_accuracy,
+		t->test_loss, t->absolute_error, t->r2 };
+	size_t n = 6;
+	for (size_t i = 0; train_watches_loss(t) && i < t->data.targets; i++) {
+		metrics[n++] = t->each_error[i];
+		metrics[n++] = t->each_r2[i];
+	}
 	CHOIR_SCOPE (t->strategy)
 		t->fit = choir_model_new(CHOIR_OPTIONS(choir_model_options, .optimizer = t->optimizer,
-				.metrics = metrics, .n_metrics = sizeof metrics / sizeof metrics[0],
-				.train_step = train_step, .test_step = test_step, .user = t,
+				.metrics = metrics, .n_metrics = n, .train_step = train_step,
+				.test_step = test_step, .user = t,
 				.saved = CHOIR_OFF)); // checkpoints of all versions have the same tensors
 	return t->fit == NULL ? choir_error_status() : CHOIR_OK;
 }
@@ -386,7 +407,7 @@ static choir_status make_fit(training *t)
 static choir_status fit(training *t)
 {
 	const choir_early_stopping early = { .size = sizeof early,
-		.log = "val_score",
+		.log = train_watches_loss(t) ? "val_test_loss" : "val_score",
 		.monitor = t->data.text || train_is_regression(t) ? CHOIR_MONITOR_MIN : CHOIR_MONITOR_MAX,
 		.patience = given.patience,
 		.restore_best_weights = CHOIR_ON };
@@ -410,15 +431,19 @@ static choir_status fit(training *t)
 					.train_steps = t->job == NULL ? NULL : train_job_steps));
 }
 
+// The numbers of each target, and of a best epoch in a checkpoint of an earlier version, are those
+// of another test.
 static choir_status note_best(training *t)
 {
-	if (choir_model_best_epoch(t->fit) == 0)
+	const bool best = choir_model_best_epoch(t->fit) > 0;
+	const bool unknown = train_is_regression(t) && isnan(t->best.absolute_error);
+	const bool each = train_watches_loss(t) && t->test != NULL;
+	if (best)
+		t->last = t->best;
+	if (!(best && (t->confusion != NULL || unknown)) && !(each && (best || t->trained == 0)))
 		return CHOIR_OK;
-	t->last_score = t->best_score;
-	t->last_test_loss = t->best_test_loss;
-	if (t->confusion == NULL)
-		return CHOIR_OK;
-	CHOIR_TRY(choir_metric_reset(t->confusion));
+	if (t->confusion != NULL)
+		CHOIR_TRY(choir_metric_reset(t->confusion));
 	CHOIR_TRY(choir_evaluate(t->fit, t->test));
 	note_scores(t);
 	return CHOIR_OK;

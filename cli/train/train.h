@@ -19,10 +19,11 @@ typedef struct {
 	const char *precision, *wire; // NULL: f32
 	const char *init, *init_map, *freeze;
 	const char *trace, *log, *run, *checkpoint, *unsaved;
+	const char *separator, *decimal, *missing_values; // NULL: not given
 	model_size size;
 	int64_t train_examples, batch, replicas, cores, workers, epochs, patience, warmup;
 	int64_t checkpoint_every, keep, max_categories, image_size;
-	double rate, clip, timeout; // timeout: seconds; 0: no limit
+	double rate, weight_decay, clip, timeout; // timeout: seconds; 0: no limit
 	uint64_t seed;
 	bool lock_free, lowest_set, show_split, verbose, json;
 } train_options;
@@ -44,6 +45,12 @@ typedef struct {
 	char text[CHANGES_SIZE]; // "--clip 0.1 (was 0.01)"; "": no change
 } option_changes;
 
+// Of an epoch; NAN: unknown.
+typedef struct {
+	double loss, accuracy; // of the training
+	double score, test_loss, absolute_error, r2; // of the test
+} epoch_results;
+
 typedef struct {
 	train_options *given;
 	source data;
@@ -64,17 +71,17 @@ typedef struct {
 	choir_metric *loss, *score; // score: accuracy, or the loss of a text
 	choir_metric *train_accuracy, *test_loss; // not of a text, whose loss says all
 	choir_metric *absolute_error, *r2; // of a regression, whose score is the squared error
+	choir_metric *each_error[MAX_TARGETS], *each_r2[MAX_TARGETS]; // of several targets
 	double since; // start of the current epoch
 	double seconds, shown; // training time; time of the last progress line
 	int64_t epochs; // started epochs
 	int64_t earlier; // examples of this epoch before the resume
 	int64_t trained; // examples of earlier epochs in this process
-	double last_loss, last_score; // NAN without a test set
-	double last_absolute_error, last_r2;
-	double last_accuracy, last_test_loss; // of the training; NAN: unknown
+	epoch_results last, best; // of the last epoch, and with --patience of the best one
+	bool falling; // the loss of the last epoch was below that before
+	double majority; // part of the test examples of a table in one class; 0: no classes
 	double epoch_seconds; // of the last epoch, without its test
 	memory_plan memory;
-	double best_score, best_test_loss; // of the best epoch, with --patience
 	breakdown breakdown;
 	FILE *run; // with --run, of the chief: events for choir report
 	choir_metric *confusion; // with --run, of a classification; NULL: none
@@ -98,6 +105,8 @@ choir_status train_compare_files(const training *t);
 bool train_is_chief(const training *t); // only the chief prints and writes
 bool train_is_one_of_many(const training *t);
 bool train_is_regression(const training *t);
+// Several numbers have several units, so their early stopping watches the standardized error.
+bool train_watches_loss(const training *t);
 const char *train_strategy(const training *t);
 
 // With --strategy parameter_server, joins the job of a coordinator, if the environment names one.
@@ -160,6 +169,8 @@ void train_print_start(const training *t);
 // Checkpoints; without --checkpoint these do nothing. Opening resumes from the newest one.
 choir_status train_open_checkpoints(training *t);
 choir_callback_fn train_save, train_unsaved;
+// CHOIR_INVALID: the newest checkpoint is of other data.
+choir_status train_compare_data(const training *t);
 bool train_must_stop(void); // a signal has asked
 // Options as metadata of checkpoints. train_find_changes compares them with the newest checkpoint,
 // of step steps. *now: some differ; else changes has the last recorded change.

@@ -42,9 +42,8 @@ static void catch_signals(void)
 // The state of a training in its newest checkpoint.
 typedef struct {
 	int64_t epochs, steps, done;
-	double loss, score, accuracy, test_loss, absolute_error, r2;
+	epoch_results last, best;
 	int64_t best_epoch, worse; // 0: none
-	double best_score, best_test_loss;
 	char best_path[PATH_SIZE];
 	bool changed; // new changes
 	option_changes changes;
@@ -65,14 +64,19 @@ static choir_status read_standing(const char *path, standing *at)
 		bool is_optional;
 	} numbers[] = { { "train/epochs", &at->epochs, NULL, false },
 		{ "train/steps", &at->steps, NULL, false }, { "train/examples", &at->done, NULL, false },
-		{ "train/loss", NULL, &at->loss, false }, { "train/score", NULL, &at->score, false },
-		{ "train/accuracy", NULL, &at->accuracy, true },
-		{ "train/test_loss", NULL, &at->test_loss, true },
-		{ "train/absolute_error", NULL, &at->absolute_error, true },
-		{ "train/r2", NULL, &at->r2, true }, { "train/best_epoch", &at->best_epoch, NULL, true },
-		{ "train/best_test_loss", NULL, &at->best_test_loss, true },
-		{ "train/best_score", NULL, &at->best_score, true },
-		{ "train/worse", &at->worse, NULL, true } };
+		{ "train/loss", NULL, &at->last.loss, false },
+		{ "train/score", NULL, &at->last.score, false },
+		{ "train/accuracy", NULL, &at->last.accuracy, true },
+		{ "train/test_loss", NULL, &at->last.test_loss, true },
+		{ "train/absolute_error", NULL, &at->last.absolute_error, true },
+		{ "train/r2", NULL, &at->last.r2, true },
+		{ "train/best_epoch", &at->best_epoch, NULL, true },
+		{ "train/best_loss", NULL, &at->best.loss, true },
+		{ "train/best_score", NULL, &at->best.score, true },
+		{ "train/best_accuracy", NULL, &at->best.accuracy, true },
+		{ "train/best_test_loss", NULL, &at->best.test_loss, true },
+		{ "train/best_absolute_error", NULL, &at->best.absolute_error, true },
+		{ "train/best_r2", NULL, &at->best.r2, true }, { "train/worse", &at->worse, NULL, true } };
 	if (snprintf(file, sizeof file, "%s/weights.safetensors", path) >= (int) sizeof file)
 		return choir_fail(CHOIR_INVALID, "%s: path too long", path);
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
@@ -164,14 +168,15 @@ static choir_status recall_progress(training *t, const standing *at)
 	const char *newest = choir_checkpoint_manager_latest(t->checkpoints);
 	const bool best = t->given->patience > 0 && at->best_epoch > 0;
 	const bool elsewhere = best && strcmp(at->best_path, newest) != 0;
-	t->best_score = at->best_score;
-	t->best_test_loss = at->best_test_loss;
+	t->best = at->best;
 	if (elsewhere)
 		CHOIR_TRY(choir_strategy_restore_checkpoint(t->strategy, at->best_path));
 	CHOIR_TRY(choir_model_set_progress(t->fit,
 			CHOIR_OPTIONS(choir_fit_progress, .epochs = at->epochs, .step = at->steps,
 					.batch = at->done / t->given->batch, .best_epoch = best ? at->best_epoch : 0,
-					.best = t->data.text ? at->best_score * log(2) : at->best_score,
+					.best = train_watches_loss(t) ? at->best.test_loss
+							: t->data.text		  ? at->best.score * log(2)
+												  : at->best.score,
 					.waited = best ? at->worse : 0)));
 	return elsewhere ? choir_strategy_restore_checkpoint(t->strategy, newest) : CHOIR_OK;
 }
@@ -187,11 +192,15 @@ static choir_status read_newest(const training *t, standing *at)
 
 static choir_status go_on(training *t)
 {
-	standing at = { .there = train_is_chief(t) && has_steps(t->given->checkpoint) };
+	const double unknown = NAN;
+	standing at = { .there = train_is_chief(t) && has_steps(t->given->checkpoint),
+		.best = { unknown, unknown, unknown, unknown, unknown, unknown } };
 	choir_status status = CHOIR_OK;
 	CHOIR_TRY(broadcast_standing(t, &at));
 	if (!at.there)
 		return CHOIR_OK;
+	if (train_is_chief(t))
+		CHOIR_TRY(train_compare_data(t));
 	CHOIR_TRY(choir_checkpoint_manager_restore_latest(t->checkpoints));
 	if (train_is_chief(t))
 		status = read_newest(t, &at);
@@ -199,12 +208,7 @@ static choir_status go_on(training *t)
 	CHOIR_TRY(recall_progress(t, &at));
 	t->epochs = at.epochs;
 	t->share[0].steps = at.steps;
-	t->last_loss = at.loss;
-	t->last_score = at.score;
-	t->last_accuracy = at.accuracy;
-	t->last_test_loss = at.test_loss;
-	t->last_absolute_error = at.absolute_error;
-	t->last_r2 = at.r2;
+	t->last = at.last;
 	t->changes = at.changes;
 	print_resumed(t, at.changed);
 	return CHOIR_OK;
@@ -247,9 +251,11 @@ static size_t write_best(const training *t, int64_t done, char *text, size_t siz
 	const bool is_best = done == 0 && p.epochs == p.best_epoch;
 	return (size_t) snprintf(text, size,
 			"%s=%" PRId64 "\ntrain/best_epoch=%" PRId64
-			"\ntrain/best_score=%.17g\ntrain/best_test_loss=%.17g\ntrain/worse=%" PRId64 "\n",
-			best_of_all, is_best ? p.epochs : 0, p.best_epoch, t->best_score, t->best_test_loss,
-			p.waited);
+			"\ntrain/best_loss=%.17g\ntrain/best_score=%.17g\ntrain/best_accuracy=%.17g"
+			"\ntrain/best_test_loss=%.17g\ntrain/best_absolute_error=%.17g\ntrain/best_r2=%.17g"
+			"\ntrain/worse=%" PRId64 "\n",
+			best_of_all, is_best ? p.epochs : 0, p.best_epoch, t->best.loss, t->best.score,
+			t->best.accuracy, t->best.test_loss, t->best.absolute_error, t->best.r2, p.waited);
 }
 
 choir_status train_save(const choir_fit_event *e, void *user)
@@ -257,7 +263,7 @@ choir_status train_save(const choir_fit_event *e, void *user)
 	const training *t = user;
 	const int64_t epochs = choir_model_epochs(e->model); // finished ones
 	const int64_t done = epochs < t->epochs ? t->share[0].done : 0; // examples of the next one
-	static char text[METADATA_SIZE + 512 + RECORDED_SIZE];
+	static char text[METADATA_SIZE + 1024 + RECORDED_SIZE];
 	size_t length = (size_t) snprintf(text, METADATA_SIZE, "%s", t->metadata);
 	text[length++] = '\n';
 	CHOIR_TRY(train_write_options(t, text + length, RECORDED_SIZE));
@@ -267,9 +273,11 @@ choir_status train_save(const choir_fit_event *e, void *user)
 	snprintf(text + length, sizeof text - length,
 			"train/epochs=%" PRId64 "\ntrain/steps=%" PRId64 "\ntrain/examples=%" PRId64
 			"\ntrain/loss=%.17g\ntrain/score=%.17g\ntrain/accuracy=%.17g\ntrain/test_loss=%.17g\n"
-			"train/absolute_error=%.17g\ntrain/r2=%.17g\n",
-			epochs, t->share[0].steps, done, t->last_loss, t->last_score, t->last_accuracy,
-			t->last_test_loss, t->last_absolute_error, t->last_r2);
+			"train/absolute_error=%.17g\ntrain/r2=%.17g\n"
+			"train/train_examples=%" PRId64 "\ntrain/test_examples=%" PRId64 "\n",
+			epochs, t->share[0].steps, done, t->last.loss, t->last.score, t->last.accuracy,
+			t->last.test_loss, t->last.absolute_error, t->last.r2, t->train_examples,
+			t->test_examples);
 	return choir_checkpoint_manager_save(t->checkpoints, text);
 }
 

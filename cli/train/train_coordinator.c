@@ -322,8 +322,8 @@ choir_status train_job_steps(const choir_fit_event *e, void *user)
 	}
 	CHOIR_TRY(take_all(t));
 	const double examples = j->examples > 0 ? (double) j->examples : 1;
-	t->last_loss = j->loss / examples;
-	t->last_accuracy = j->accuracy / examples;
+	t->last.loss = j->loss / examples;
+	t->last.accuracy = j->accuracy / examples;
 	j->loss = j->accuracy = 0;
 	j->examples = 0;
 	return CHOIR_END;

@@ -164,32 +164,63 @@ static choir_status count_classes(source *s, choir_values *batch)
 	return CHOIR_OK;
 }
 
+// Takes d over. The caller frees s->counts.
+static choir_status count(source *s, choir_dataset *d)
+{
+	enum { COUNTED_AT_ONCE = 1024 };
+	s->counts = calloc((size_t) s->classes, sizeof *s->counts);
+	if (s->counts == NULL) {
+		choir_dataset_free(d);
+		return choir_fail(CHOIR_NO_MEMORY, "data \"%s\": no memory for %lld classes", s->name,
+				(long long) s->classes);
+	}
+	const int64_t dropped = s->dropped, skipped = s->skipped; // of the files
+	const choir_status status =
+			source_inspect(s, choir_dataset_batch(d, COUNTED_AT_ONCE), true, count_classes);
+	s->dropped = dropped;
+	s->skipped = skipped;
+	return status == CHOIR_END ? CHOIR_OK : status;
+}
+
 // scikit-learn's "balanced": King and Zeng, Logistic regression in rare events data, 2001. A class
 // without an example has weight 0.
 static choir_status balance_classes(training *t)
 {
-	enum { COUNTED_AT_ONCE = 1024 };
 	source *s = &t->data;
 	const int64_t classes = s->classes;
 	if (s->text || s->targets > 0)
 		return choir_fail(CHOIR_INVALID,
 				"--class-weights balanced: data \"%s\" have no classes; needs a classification",
 				s->name);
-	s->counts = calloc((size_t) classes, sizeof *s->counts);
 	t->class_weights = calloc((size_t) classes, sizeof *t->class_weights);
-	if (s->counts == NULL || t->class_weights == NULL)
+	if (t->class_weights == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "--class-weights: no memory for %lld classes",
 				(long long) classes);
-	choir_dataset *d = choir_dataset_take(ordered(t), t->train_examples);
-	const choir_status status =
-			source_inspect(s, choir_dataset_batch(d, COUNTED_AT_ONCE), true, count_classes);
-	for (int64_t i = 0; i < classes; i++)
+	const choir_status status = count(s, choir_dataset_take(ordered(t), t->train_examples));
+	for (int64_t i = 0; s->counts != NULL && i < classes; i++)
 		if (s->counts[i] > 0)
 			t->class_weights[i] = (float) ((double) t->train_examples /
 					((double) classes * (double) s->counts[i]));
 	free(s->counts);
 	s->counts = NULL;
-	return status == CHOIR_END ? CHOIR_OK : status;
+	return status;
+}
+
+// What a model without inputs would reach.
+static choir_status find_majority(training *t)
+{
+	source *s = &t->data;
+	int64_t max = 0;
+	if (!s->csv || s->targets > 0 || t->test_examples == 0)
+		return CHOIR_OK;
+	choir_dataset *d = choir_dataset_skip(ordered(t), t->train_examples);
+	const choir_status status = count(s, d);
+	for (int64_t i = 0; s->counts != NULL && i < s->classes; i++)
+		max = s->counts[i] > max ? s->counts[i] : max;
+	t->majority = (double) max / (double) t->test_examples;
+	free(s->counts);
+	s->counts = NULL;
+	return status;
 }
 
 static choir_status open_test(training *t)
@@ -209,6 +240,7 @@ choir_status train_make_input(training *t)
 		CHOIR_TRY(measure(t));
 	if (strcmp(t->given->class_weights, "balanced") == 0)
 		CHOIR_TRY(balance_classes(t));
+	CHOIR_TRY(find_majority(t));
 	t->share = calloc((size_t) choir_strategy_workers(t->strategy), sizeof *t->share);
 	if (t->share == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "--workers: no memory for the shares of %d workers",

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const double SHOW_SECONDS = 0.1;
 
@@ -57,9 +58,27 @@ static void print_start(const training *t, bool json)
 	summary_print(&s, json);
 }
 
+// Many classes that are ordered, as ages or prices are.
+static bool may_be_a_quantity(const training *t)
+{
+	enum { MANY = 20, ROWS = 50 };
+	const source *s = &t->data;
+	bool whole = s->csv && s->targets == 0 && strcmp(t->given->task, "auto") == 0 &&
+			s->classes > MANY && ROWS * s->classes > s->examples;
+	for (size_t i = 0; whole && i < t->table->classes; i++)
+		whole = t->table->name[i][strspn(t->table->name[i], "-0123456789")] == '\0';
+	return whole;
+}
+
 void train_report_start(const training *t)
 {
+	char name[CLEAN_TEXT];
 	print_start(t, t->given->json);
+	if (!t->given->json && may_be_a_quantity(t))
+		printf("hint: \"%s\" has %lld classes in %lld rows; if it is a quantity, use --task "
+			   "regression\n",
+				clean_text(t->data.target, name), (long long) t->data.classes,
+				(long long) t->data.examples);
 }
 
 void train_print_start(const training *t)
@@ -70,16 +89,16 @@ void train_print_start(const training *t)
 static void print_score_object(const training *t)
 {
 	if (train_is_regression(t)) {
-		json_number("test_mean_squared_error", t->last_score);
-		json_number("test_mean_absolute_error", t->last_absolute_error);
-		json_number("test_r2", t->last_r2);
+		json_number("test_mean_squared_error", t->last.score);
+		json_number("test_mean_absolute_error", t->last.absolute_error);
+		json_number("test_r2", t->last.r2);
 		return;
 	}
-	json_number(t->data.text ? "bits_per_byte" : "test_accuracy", t->last_score);
+	json_number(t->data.text ? "bits_per_byte" : "test_accuracy", t->last.score);
 	if (t->data.text)
 		return;
-	json_number("test_loss", t->last_test_loss);
-	json_number("train_accuracy", t->last_accuracy);
+	json_number("test_loss", t->last.test_loss);
+	json_number("train_accuracy", t->last.accuracy);
 }
 
 // C may print the sign of a NAN.
@@ -97,8 +116,8 @@ static const char *decimal(double value, char text[32])
 static void print_errors(const training *t)
 {
 	char r2[32];
-	printf("test MSE %.6g, MAE %.6g, R2 %s", without_sign(t->last_score),
-			without_sign(t->last_absolute_error), decimal(t->last_r2, r2));
+	printf("test MSE %.6g, MAE %.6g, R2 %s", without_sign(t->last.score),
+			without_sign(t->last.absolute_error), decimal(t->last.r2, r2));
 }
 
 static void print_score(const training *t)
@@ -110,9 +129,9 @@ static void print_score(const training *t)
 	if (train_is_regression(t))
 		print_errors(t);
 	else if (t->data.text)
-		printf("%s bits per byte", decimal(t->last_score, loss));
+		printf("%s bits per byte", decimal(t->last.score, loss));
 	else
-		printf("test %.2f %%, loss %s", 100 * t->last_score, decimal(t->last_test_loss, loss));
+		printf("test %.2f %%, loss %s", 100 * t->last.score, decimal(t->last.test_loss, loss));
 }
 
 // 0: nothing was trained after a resume at an epoch's end.
@@ -127,7 +146,7 @@ void train_print_epoch(const training *t)
 	json_text("event", "epoch");
 	json_integer("epoch", t->epochs);
 	json_integer("step", t->share[0].steps);
-	json_number("loss", t->last_loss);
+	json_number("loss", t->last.loss);
 	print_score_object(t);
 	json_number("examples_per_s", rate_of(t));
 	json_number("seconds", t->seconds);
@@ -144,9 +163,9 @@ void train_report_epoch(const training *t)
 	} else {
 		progress_clear();
 		printf("epoch %lld/%lld  loss %s", (long long) t->epochs, (long long) t->given->epochs,
-				decimal(t->last_loss, loss));
+				decimal(t->last.loss, loss));
 		if (!t->data.text && !train_is_regression(t))
-			printf(", %.2f %% right", 100 * t->last_accuracy);
+			printf(", %.2f %% right", 100 * t->last.accuracy);
 		if (rate > 0)
 			printf("  %.0f examples/s, %.1f s", rate, t->epoch_seconds);
 		print_score(t);
@@ -163,24 +182,80 @@ static const char *hash_of(const training *t, char hash[17])
 	return hash;
 }
 
+static void print_targets(const training *t, bool json)
+{
+	char key[48], r2[32], name[CLEAN_TEXT];
+	if (!train_watches_loss(t) || t->test_examples == 0)
+		return;
+	if (json)
+		json_begin_list("targets");
+	for (size_t i = 0; i < t->data.targets; i++) {
+		snprintf(key, sizeof key, "val_absolute_error_%zu", i);
+		const double error = choir_model_log(t->fit, key);
+		snprintf(key, sizeof key, "val_r2_%zu", i);
+		const double is = choir_model_log(t->fit, key);
+		if (json) {
+			json_begin_item();
+			json_text("name", t->data.target_name[i]);
+			json_number("test_mean_absolute_error", error);
+			json_number("test_r2", is);
+			json_end_item();
+			continue;
+		}
+		printf("  %s: MAE %.6g, R2 %s\n", clean_text(t->data.target_name[i], name),
+				without_sign(error), decimal(is, r2));
+	}
+	if (json)
+		json_end_list();
+}
+
 void train_print_end(const training *t)
 {
 	char hash[17];
 	json_begin();
 	json_text("event", "end");
 	json_integer("epochs", t->epochs);
-	json_number("loss", t->last_loss);
+	json_number("loss", t->last.loss);
 	print_score_object(t);
+	print_targets(t, true);
+	if (t->majority > 0)
+		json_number("test_majority_class", t->majority);
 	json_number("examples_per_s", rate_of(t));
 	json_text("weights", hash_of(t, hash));
 	train_report_staleness(t);
 	json_end();
 }
 
+static void warn_of_score(const training *t)
+{
+	char line[200];
+	const double *score =
+			t->data.text || train_is_regression(t) ? &t->last.score : &t->last.test_loss;
+	if (t->test_examples == 0 || isfinite(*score) || !train_is_chief(t))
+		return;
+	snprintf(line, sizeof line,
+			"the test %s is %g: the scores of a test example are not finite; choir predict names "
+			"the row",
+			train_is_regression(t) ? "MSE" : "loss", without_sign(*score));
+	train_report_warning(CHOIR_LOG_WARNING, line, NULL);
+}
+
+// Of a table, of which a beginner may make few steps.
+static void print_hint(const training *t)
+{
+	enum { FEW = 50, ENOUGH = 100 };
+	const int64_t steps = t->share[0].steps, epochs = t->epochs;
+	if (!t->data.csv || !t->falling || steps >= FEW || epochs != t->given->epochs)
+		return;
+	printf("hint: only %lld steps were made, and the loss still falls; try --epochs %lld\n",
+			(long long) steps, (long long) ((ENOUGH * epochs + steps - 1) / steps));
+}
+
 void train_report_end(const training *t)
 {
 	char hash[17], loss[32];
 	hash_of(t, hash);
+	warn_of_score(t);
 	if (t->given->json) {
 		train_print_end(t);
 		return;
@@ -192,12 +267,18 @@ void train_report_end(const training *t)
 	else if (train_is_regression(t)) {
 		print_errors(t);
 		printf(" on %lld examples\n", (long long) t->test_examples);
+		print_targets(t, false);
 	} else if (t->data.text)
-		printf("%s bits per byte on %lld held-out bytes\n", decimal(t->last_score, loss),
+		printf("%s bits per byte on %lld held-out bytes\n", decimal(t->last.score, loss),
 				(long long) (t->test_examples * t->data.context));
-	else
-		printf("test accuracy %.2f %%, loss %s on %lld examples\n", 100 * t->last_score,
-				decimal(t->last_test_loss, loss), (long long) t->test_examples);
+	else {
+		printf("test accuracy %.2f %%, loss %s on %lld examples", 100 * t->last.score,
+				decimal(t->last.test_loss, loss), (long long) t->test_examples);
+		if (t->majority > 0)
+			printf("; the majority class has %.2f %%", 100 * t->majority);
+		printf("\n");
+	}
+	print_hint(t);
 	train_report_staleness(t);
 	printf("weights %s\n", hash);
 }

@@ -65,14 +65,20 @@ static choir_status check_classes(const training *t)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
 			"data \"%.200s\": label %lld means %lld classes, "
-			"for %lld examples; needs labels below %lld",
+			"for %lld examples; needs labels below %lld%s",
 			t->given->data, (long long) classes - 1, (long long) classes, (long long) examples,
-			(long long) (examples > MAX_SPARE_CLASSES ? examples : MAX_SPARE_CLASSES));
+			(long long) (examples > MAX_SPARE_CLASSES ? examples : MAX_SPARE_CLASSES),
+			t->data.csv ? ", or --task regression for a quantity" : "");
 }
 
 bool train_is_regression(const training *t)
 {
 	return t->data.targets > 0;
+}
+
+bool train_watches_loss(const training *t)
+{
+	return t->data.targets > 1;
 }
 
 static task find_task(const char *name)
@@ -133,15 +139,28 @@ static choir_optimizer *make_optimizer(const training *t)
 		groups[n++] = (choir_parameter_group){ .size = sizeof *groups,
 			.names = t->given->freeze,
 			.learning_rate_multiplier = CHOIR_ZERO };
-	if (kind == CHOIR_ADAMW)
+	if (kind == CHOIR_ADAMW || t->given->weight_decay > 0)
 		groups[n++] = (choir_parameter_group){
 			.size = sizeof *groups, .names = "*/bias,*/beta,*/gamma", .weight_decay = CHOIR_ZERO
 		};
 	return choir_optimizer_new(kind,
 			CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = t->given->rate,
-					.schedule = &schedule, .global_clip_norm = t->given->clip, .groups = groups,
-					.n_groups = n, .nonfinite = find_policy(t->given->nonfinite),
+					.weight_decay = t->given->weight_decay, .schedule = &schedule,
+					.global_clip_norm = t->given->clip, .groups = groups, .n_groups = n,
+					.nonfinite = find_policy(t->given->nonfinite),
 					.loss_scale = precision_loss_scale(t->strategy, wire_of(t->given->wire))));
+}
+
+static choir_status check_decay(const training *t)
+{
+	const choir_optimizer_kind kind = optimizers[optimizer_index(t)].kind;
+	return t->given->weight_decay == 0 || kind == CHOIR_ADAMW || kind == CHOIR_LION ||
+					kind == CHOIR_LAMB
+			? CHOIR_OK
+			: choir_fail(CHOIR_INVALID,
+					  "--weight-decay %g: the optimizer is %s, which has none; needs --optimizer "
+					  "adamw, lion or lamb",
+					  t->given->weight_decay, t->given->optimizer);
 }
 
 // A typing error would train frozen weights.
@@ -187,6 +206,21 @@ static choir_status check_memory(training *t)
 	return memory_check(&t->memory, t->given->model, t->strategy);
 }
 
+// False: one could not be made.
+static bool make_each(training *t)
+{
+	char name[32];
+	bool made = true;
+	for (size_t i = 0; train_watches_loss(t) && i < t->data.targets && made; i++) {
+		snprintf(name, sizeof name, "absolute_error_%zu", i);
+		t->each_error[i] = choir_metric_new(name, CHOIR_METRIC_MEAN_ABSOLUTE_ERROR);
+		snprintf(name, sizeof name, "r2_%zu", i);
+		t->each_r2[i] = choir_metric_new(name, CHOIR_METRIC_R2);
+		made = t->each_error[i] != NULL && t->each_r2[i] != NULL;
+	}
+	return made;
+}
+
 static choir_status make_model(training *t)
 {
 	choir_scope scope;
@@ -209,7 +243,7 @@ static choir_status make_model(training *t)
 	if (status == CHOIR_OK &&
 			(t->optimizer == NULL || t->loss == NULL || t->score == NULL ||
 					t->train_accuracy == NULL || t->test_loss == NULL ||
-					t->absolute_error == NULL || t->r2 == NULL ||
+					t->absolute_error == NULL || t->r2 == NULL || !make_each(t) ||
 					(confusion && t->confusion == NULL)))
 		status = choir_error_status();
 	const choir_status left = choir_scope_exit(&scope);
@@ -257,6 +291,8 @@ choir_status train_open_data(training *t)
 	if (t->given->target != NULL)
 		CHOIR_TRY(source_set_target(&t->data, t->given->target));
 	t->data.task = find_task(t->given->task);
+	CHOIR_TRY(table_format_set(
+			&t->data.format, t->given->separator, t->given->decimal, t->given->missing_values));
 	t->data.imputes = strcmp(t->given->missing, "impute") == 0;
 	t->data.max_categories = t->given->max_categories;
 	t->data.image_side = t->given->image_size;
@@ -340,6 +376,7 @@ choir_status train_make(training *t)
 				"--auto-shard data or off",
 				t->given->auto_shard);
 	CHOIR_TRY(check_save(t));
+	CHOIR_TRY(check_decay(t));
 	CHOIR_TRY(train_open_data(t));
 	const choir_strategy_options o = train_strategy_options(t);
 	t->strategy = choir_strategy_new(train_strategy(t), &o);

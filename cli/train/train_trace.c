@@ -86,15 +86,15 @@ choir_status train_trace_step(training *t, choir_values *results)
 void train_trace_epoch(const training *t)
 {
 	const int64_t steps = t->share[0].steps;
-	choir_trace_scalar("epoch/loss", steps, t->last_loss);
+	choir_trace_scalar("epoch/loss", steps, t->last.loss);
 	const bool regression = train_is_regression(t);
 	if (!t->data.text && !regression)
-		choir_trace_scalar("epoch/accuracy", steps, t->last_accuracy);
+		choir_trace_scalar("epoch/accuracy", steps, t->last.accuracy);
 	if (t->test_examples != 0 && !t->data.text)
-		choir_trace_scalar("test/loss", steps, t->last_test_loss);
+		choir_trace_scalar("test/loss", steps, t->last.test_loss);
 	if (t->test_examples != 0)
 		choir_trace_scalar(t->data.text ? "test/bits_per_byte"
 						: regression	? "test/mean_squared_error"
 										: "test/accuracy",
-				steps, t->last_score);
+				steps, t->last.score);
 }

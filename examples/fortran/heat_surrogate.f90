@@ -82,7 +82,7 @@ program heat_surrogate
     call choir_must(choir_strategy_run(strategy, c_funloc(learn), c_null_ptr, batch, results))
     if (mod(step, 2500) == 0) then
       loss = choir_tensor_number(choir_strategy_reduce(strategy, CHOIR_SUM_VALUE, &
-          choir_values_find(results, "loss" // c_null_char), int(CHOIR_NONE)))
+          choir_values_find(results, "loss" // c_null_char), CHOIR_NO_AXIS))
       print '(a, i0, a, es9.2)', "step ", step, ": loss ", loss
     end if
   end do

@@ -30,7 +30,7 @@ typedef struct choir_checkpoint_options {
 	size_t size;
 	int max_to_keep; // the number of newest saves to keep; 0: 5; CHOIR_ALL: all
 	// A key of the metadata, whose value is a number. The manager also keeps the steps with the
-	// largest values (best_is_lowest: the smallest). NULL: none.
+	// largest values (best_is_lowest: the smallest). NAN is not among them. NULL: none.
 	const char *best_metric;
 	int max_best_to_keep; // default: 1
 	bool best_is_lowest;

@@ -93,8 +93,8 @@ typedef struct {
 	choir_dataset_fn *dataset;
 } choir_function;
 
-// Makes layers and optimizers in s, once in each process, with the same variables in the same
-// order.
+// Makes layers and optimizers in s, whose scope is entered, once in each process, with the same
+// variables in the same order.
 typedef choir_status choir_build_fn(choir_strategy *s, void *user);
 
 // The options that all processes share.

@@ -16,6 +16,11 @@ typedef struct {
 	// (choir_dataset_standardize) unless mean and deviation are NULL.
 	double scale;
 	const float *mean, *deviation;
+	// NaN in the input is a missing number, which the mean replaces. Needs .mean. Default: off.
+	choir_toggle fill_nan;
+	// Of a regression of standardized numbers: the file multiplies the result by
+	// output_deviation and adds output_mean, one number of each per output. NULL: it does not.
+	const float *output_mean, *output_deviation;
 } choir_export_options;
 // Writes the values of a layer's variables, and its formula for one example in evaluation (no
 // dropout, fixed moving statistics). The file is valid C11 and C++17, allocates no memory, and

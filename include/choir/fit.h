@@ -31,7 +31,9 @@ typedef struct {
 	choir_layer *layer; // is applied to the column .input
 	choir_forward_fn *forward; // in place of .layer
 	void *user; // of the functions
-	// Columns of the dataset. NULL: columns 0 and 1, and no weights.
+	// Columns of the dataset. NULL: columns 0 and 1, and no weights. sample_weights has a weight
+	// for each example, or for each loss ([n, t] for losses [n, t]); a last axis of 1 may be
+	// missing or extra.
 	const char *input, *labels, *sample_weights;
 	choir_loss_fn *loss; // NULL: only choir_predict works
 	choir_optimizer *optimizer; // NULL: choir_fit does not work
@@ -39,7 +41,8 @@ typedef struct {
 	// belongs to one model.
 	choir_metric *const *metrics;
 	size_t n_metrics;
-	// If labels are classes: a factor of the loss for each class. Copied.
+	// If labels are classes: a factor of the loss for each class. As in Keras, not of val_loss or
+	// of choir_evaluate. Copied.
 	const double *class_weights;
 	size_t n_classes;
 	// The layer whose regularization loss (layer.h) is added to the loss, also in evaluation.
@@ -54,9 +57,9 @@ typedef struct {
 } choir_model_options;
 
 // Makes a model in the current strategy. As in Keras, the loss of a step is the sum of the
-// examples' losses, times their sample and class weights, divided by the global batch. A
-// checkpoint of the strategy (checkpoint.h) keeps choir_fit's progress. CHOIR_INVALID: both or
-// none of layer and forward; a name in use. CHOIR_STATE: in a replica.
+// examples' losses, times their sample and class weights, divided by the global batch (not by the
+// weights). A checkpoint of the strategy (checkpoint.h) keeps choir_fit's progress. CHOIR_INVALID:
+// both or none of layer and forward; a name in use. CHOIR_STATE: in a replica.
 choir_model *choir_model_new(const choir_model_options *o);
 
 // Logs are named numbers. choir_fit sets "loss", "learning_rate", and a log of each metric's name.
@@ -154,7 +157,9 @@ typedef struct {
 	choir_monitor monitor;
 	double min_delta; // 0 or more
 	int64_t patience; // epochs without improvement; 0: 1
-	// On: choir_fit ends with the best epoch's weights. Default: off.
+	// On: choir_fit ends with the best epoch's weights. Variables with a component for each
+	// replica (ON_READ, as the statistics of batch normalization) get the mean of that epoch's
+	// components in each, so val_loss may differ a little from that epoch's. Default: off.
 	choir_toggle restore_best_weights;
 } choir_early_stopping;
 
@@ -171,8 +176,8 @@ typedef struct {
 	size_t n_callbacks;
 	const choir_early_stopping *early_stopping; // NULL: none
 	// choir_fit saves after each epoch, with "epoch=", "step=" and every log as "NAME=VALUE" in
-	// the metadata, for the manager's .best_metric. It first restores the last save, if any
-	// (.resume). NULL: no saves.
+	// the metadata, for the manager's .best_metric. Saves inside an epoch have NAN as values. It
+	// first restores the last save, if any (.resume). NULL: no saves.
 	choir_checkpoint_manager *checkpoints;
 	int64_t checkpoint_every; // also save after this number of steps; 0: only after epochs
 	choir_toggle resume; // default: on

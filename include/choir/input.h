@@ -70,7 +70,8 @@ typedef struct choir_input_options {
 // replica and no global_batch, batches stay as they are.
 //
 // - CHOIR_INVALID: d has no batch stage and o no global_batch; fewer files than workers; workers
-//   with different options; with DATA, workers with different datasets.
+//   with different options; with DATA, workers with different datasets. The values of memory
+//   datasets are not compared.
 // - CHOIR_UNSUPPORTED: replication is PER_REPLICA.
 // - CHOIR_STATE: workers' files differ; d has CHOIR_SHARD_HINT, and several workers use another
 //   policy; the thread is in a replica or in another strategy's scope; s is from before a fork.

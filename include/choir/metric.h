@@ -56,14 +56,15 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 
 // Adds a batch, or a replica's part of a batch, which may have no examples.
 // - MEAN takes values of any shape, and weights that broadcast to them; NULL: all 1.
-// - ACCURACY takes integer labels [n] and scores [n, classes]. Of equal scores, the lowest class
-//   counts.
+// - ACCURACY takes integer labels [n, ..] and scores [n, .., classes]. Of equal scores, the lowest
+//   class counts.
 // - A confusion matrix, top-k accuracy and the accuracy per class take the same tensors; each
 //   label is a class.
 // - Errors and R2 take targets and predictions of one shape.
 // - Precision, recall, F1, AUC, and positives or negatives take scores of any shape, and labels of
 //   the same shape. Scores are compared with threshold in the scores' dtype. A score of NAN counts
 //   as above it.
+// - Of two equal shapes, one may lack a last axis of 1, as in losses (nn.h).
 //
 // Tensors other than integer labels may have any dtype that can be cast. In a replica of the
 // metric's strategy, the tensors belong to the replica's frame, and the tape does not record this

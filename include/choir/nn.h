@@ -235,7 +235,8 @@ choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_ten
 choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 		choir_tensor *labels, choir_tensor *logits, double smoothing);
 
-// Other losses are means over all axes but the first: [n, ...] gives [n]. Operands broadcast.
+// Other losses are means over all axes but the first: [n, ...] gives [n]. Operands have equal
+// shapes; a last axis of 1 may be missing in one of them, as in Keras, and one may be a scalar.
 
 // (prediction - target)^2.
 choir_tensor *choir_mean_squared_error(choir_tensor *targets, choir_tensor *predictions);

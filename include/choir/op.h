@@ -117,9 +117,9 @@ choir_tensor *choir_stop_gradient(choir_tensor *x);
 
 // Reductions
 //
-// The result lacks the reduced axes: [2, 3, 4] over CHOIR_AXIS(1) gives [2, 4]. CHOIR_ALL_AXES
-// gives a scalar, and CHOIR_NO_AXIS gives x itself. Dtypes: f32, f64, i32, i64, u8; integers wrap
-// around.
+// The result lacks the reduced axes: [2, 3, 4] over CHOIR_AXIS(1) gives [2, 4], over
+// CHOIR_AXES(0, 2) [3]. CHOIR_ALL_AXES gives a scalar, and CHOIR_NO_AXIS gives x itself. Dtypes:
+// f32, f64, i32, i64, u8; integers wrap around.
 
 // The sum, in f32 for f16 and bf16. Long sums are added in f64. The sum of no elements is 0.
 choir_tensor *choir_sum(choir_tensor *x, choir_axes axes);

@@ -104,7 +104,8 @@ typedef struct {
 } choir_loss_scale;
 
 // Settings for variables whose names match a pattern of .names ("*/bias,*/beta"; POSIX fnmatch
-// without flags).
+// without flags). The first update fails with CHOIR_NOT_FOUND if no variable of the strategy
+// matches, or none matches one of the patterns of a group whose multiplier is CHOIR_ZERO.
 typedef struct {
 	size_t size;
 	const char *names;
@@ -163,6 +164,9 @@ choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_opti
 // stale.
 CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 		choir_optimizer *o, choir_tensor *loss, choir_tape *tape);
+// The same for these variables only, as those of one of two networks (Keras' var_list).
+CHOIR_MUST_CHECK choir_status choir_optimizer_minimize_variables(choir_optimizer *o,
+		choir_tensor *loss, choir_tape *tape, size_t n, choir_variable *const variables[]);
 
 // In all replicas, with the same variables in the same order. Adds v's final gradient in this
 // replica, once for each update: a tensor of the replica's frame with v's dtype and shape, or

@@ -92,7 +92,12 @@ typedef enum {
 	CHOIR_CSV_ONE_HOT,
 	// Days since 1970-01-01 UTC, with fractions. A date is written as in ISO 8601 or as
 	// 2026/11/24, and may have a time. A time without a zone is UTC.
-	CHOIR_CSV_DATE
+	CHOIR_CSV_DATE,
+	// The labels of a classification. Whole numbers from 0 to n - 1, without leading zeros, stay
+	// as they are, i64. Other numbers become categories, i32, in the order of their values: "1"
+	// and "1.0" are one category. More than 4096 numbers that are not all whole stay f64. Dates
+	// and texts become categories as with INFER.
+	CHOIR_CSV_CLASS
 } choir_csv_kind;
 // A column of a CSV file.
 typedef struct choir_csv_column {
@@ -102,16 +107,20 @@ typedef struct choir_csv_column {
 	// no texts.
 	const char *output;
 	choir_csv_kind kind;
-	// For NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1). For DATE: f32 or f64.
+	// For NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1). 1.0 is also an integer. For DATE: f32
+	// or f64.
 	choir_dtype dtype;
-	// The texts of a CATEGORY or ONE_HOT column, in the order of their numbers. Another text makes
-	// a bad record. categories 0: the texts in the files, sorted by their bytes.
+	// The texts of a CATEGORY, CLASS or ONE_HOT column, in the order of their numbers. Another
+	// text makes a bad record. categories 0: the texts in the files, sorted by their bytes.
 	size_t categories;
 	const char *const *category;
 	// Adds a number to this f32 or one-hot column: 1 in a row without a value here, else 0. For
 	// CHOIR_MISSING_NAN.
 	bool indicator;
 	bool drop_missing; // drop rows without a value here
+	// Keeps rows whose value here is missing or wrong: the value is -1, or NaN in f32 and f64
+	// columns. Not for ONE_HOT, u8 and bool.
+	bool optional;
 } choir_csv_column;
 // What happens to a row without a value in a chosen column.
 typedef enum {
@@ -156,6 +165,11 @@ typedef struct choir_csv_options {
 	const choir_dataset *schema;
 	// An additional i64 column with each row's number, from 0, over all rows of all files.
 	const char *row_number;
+	char decimal; // 0: a point. With a comma, 1.5 is no number
+	// Without .separator: if the first header has no comma, but semicolons or tabs (not both),
+	// these separate its fields. A first line such as sep=; is no header, and names the separator.
+	bool find_separator;
+	bool finite; // a number that is not finite in its dtype makes a bad record
 } choir_csv_options;
 // Reads the rows of CSV files (RFC 4180) with the same columns, plain or compressed by gzip.
 //
@@ -181,11 +195,21 @@ typedef struct {
 	choir_csv_kind kind; // how it is read; not CHOIR_CSV_INFER
 	size_t categories; // of a chosen CATEGORY or ONE_HOT column, else 0
 	bool indicator;
+	int64_t values; // rows with a value, among those read to infer columns
+	// "numbers", "dates" or "numbers with a decimal comma", if at least 9 of 10 values of a text
+	// column are of this kind; else NULL.
+	const char *mostly;
+	// Of a text column: a value that is of another kind, or no number (NULL: none is known), and
+	// its row in its file, from 1; and how many values are of another kind.
+	const char *other;
+	int64_t other_row, others;
 } choir_csv_inferred;
 // Writes the i-th column of the files to *found. False: no such column, or d is not a CSV dataset.
 bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found);
 // The k-th text of this column, or NULL.
 const char *choir_csv_dataset_category(const choir_dataset *d, size_t i, size_t k);
+// The separator of the fields. 0: d is not a CSV dataset.
+char choir_csv_dataset_separator(const choir_dataset *d);
 
 // The number of texts of a column of categories (0: another column), and its i-th text or NULL. d
 // may be a later stage.

@@ -45,11 +45,21 @@ typedef struct {
 // int64_t can count.
 int64_t choir_shape_elements(const choir_shape *shape);
 
-// A set of axes: CHOIR_AXIS(0) | CHOIR_AXIS(-1).
-typedef uint32_t choir_axes;
-#define CHOIR_AXIS(i) ((choir_axes) 1 << (31u & (unsigned) (i)))
-#define CHOIR_NO_AXIS ((choir_axes) 0)
-#define CHOIR_ALL_AXES (~(choir_axes) 0)
+// A set of axes: CHOIR_AXIS(1), or CHOIR_AXES(0, -1) below. It is not an integer, so that the
+// number of an axis in its place does not compile.
+typedef struct {
+	uint32_t bits; // bit i: axis i; bit 32 - i: axis -i
+} choir_axes;
+#ifndef __cplusplus
+#define CHOIR_AXES_BITS(bits) ((choir_axes){ (uint32_t) (bits) })
+#else
+#define CHOIR_AXES_BITS(bits) (choir_axes{ static_cast<uint32_t>(bits) })
+#endif
+#define CHOIR_AXIS(i) CHOIR_AXES_BITS(1u << (31u & (unsigned) (i)))
+#define CHOIR_NO_AXIS CHOIR_AXES_BITS(0)
+#define CHOIR_ALL_AXES CHOIR_AXES_BITS(~0u)
+// The set of n axes; negative numbers count from the end.
+choir_axes choir_axes_of(int n, const int axes[]);
 
 typedef struct choir_frame choir_frame;
 typedef struct choir_tensor choir_tensor;
@@ -176,6 +186,8 @@ CHOIR_C_END
 	((choir_shape){ \
 			(int) (sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } })
 #define CHOIR_SCALAR ((choir_shape){ 0, { 0 } })
+#define CHOIR_AXES(...) \
+	choir_axes_of((int) (sizeof((int[]){ __VA_ARGS__ }) / sizeof(int)), (int[]){ __VA_ARGS__ })
 #else
 template <class... D> inline choir_shape choir_shape_of(D... d)
 {
@@ -183,4 +195,10 @@ template <class... D> inline choir_shape choir_shape_of(D... d)
 }
 #define CHOIR_SHAPE(...) choir_shape_of(__VA_ARGS__)
 #define CHOIR_SCALAR choir_shape_of()
+template <class... D> inline choir_axes choir_axes_set(D... i)
+{
+	const int axes[] = { static_cast<int>(i)... };
+	return choir_axes_of(static_cast<int>(sizeof...(i)), axes);
+}
+#define CHOIR_AXES(...) choir_axes_set(__VA_ARGS__)
 #endif

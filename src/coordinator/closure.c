@@ -16,7 +16,8 @@ choir_values *choir_closure_args(choir_closure *c)
 choir_status choir_closure_return(choir_closure *c, const char *name, choir_tensor *value)
 {
 	if (value == NULL)
-		return chi_error_null("return of \"%.80s\"", name == NULL ? "NULL" : name);
+		return chi_error_null(
+				"return of \"%.80s\": the value is NULL", name == NULL ? "NULL" : name);
 	return choir_values_set(c->results, name, choir_tensor_as_value(value));
 }
 

@@ -271,7 +271,7 @@ choir_coordinator *choir_coordinator_new(
 	chi_dispatch_init(&c->dispatch, t->o.servers, 1 + c->o.window, c->o.attempts);
 	c->dispatch.adapts = o != NULL && o->window == 0;
 	if (status == CHOIR_OK)
-		status = c->o.build(s, c->o.user);
+		status = chi_task_build(s, &c->o);
 	if (status == CHOIR_OK)
 		status = chi_job_model_collect(&c->model, s, t->o.servers);
 	if (status == CHOIR_OK)

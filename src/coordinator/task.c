@@ -260,6 +260,17 @@ chi_hub_options chi_task_hub_options(const choir_task *t, size_t model_bytes)
 		.max = 4 * (uint64_t) model_bytes + CHI_CLOSURE_MAX + (1 << 20) };
 }
 
+choir_status chi_task_build(choir_strategy *s, const choir_coordinator_options *o)
+{
+	choir_status status = CHOIR_INTERNAL;
+	bool entered = false;
+	CHOIR_SCOPE (s) {
+		entered = true;
+		status = o->build(s, o->user);
+	}
+	return entered ? status : choir_error_status();
+}
+
 static choir_status serve(
 		choir_task *t, const choir_strategy_options *options, const choir_coordinator_options *all)
 {
@@ -267,7 +278,7 @@ static choir_status serve(
 	if (s == NULL)
 		return choir_error_status();
 	choir_status status = s->workers == 1
-			? all->build(s, all->user)
+			? chi_task_build(s, all)
 			: choir_fail(CHOIR_INVALID, "serve: .workers is %d; 0 or 1 is needed", s->workers);
 	if (status == CHOIR_OK)
 		status = is(t, "ps") ? chi_serve_ps(t, s, all) : chi_serve_worker(t, s, all);

@@ -19,6 +19,8 @@ choir_status chi_task_introduce(
 // Checks the table, too; *all has the defaults.
 choir_status chi_task_take_options(
 		choir_task *t, const choir_coordinator_options *o, choir_coordinator_options *all);
+// Calls .build in the scope of s.
+choir_status chi_task_build(choir_strategy *s, const choir_coordinator_options *o);
 // The function's number, or CHOIR_NONE.
 int chi_task_find(const choir_coordinator_options *o, const char *name);
 chi_hub_options chi_task_hub_options(const choir_task *t, size_t model_bytes);

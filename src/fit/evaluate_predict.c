@@ -82,7 +82,7 @@ choir_status choir_predict_batches(
 {
 	CHOIR_TRY(chi_model_check(m, data, "predict"));
 	if (fn == NULL)
-		return chi_error_null("predict: the function of the results");
+		return chi_error_null("predict: the function of the results is NULL");
 	if (m->o.layer == NULL && m->o.forward == NULL)
 		return choir_fail(CHOIR_INVALID,
 				"predict: model \"%s\" has no layer and no forward function; one is needed",

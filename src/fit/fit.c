@@ -46,7 +46,7 @@ static choir_status check_numbers(const choir_fit_options *o)
 			return choir_fail(CHOIR_INVALID, "fit: .%s is %" PRId64 "; 0 or more is needed",
 					numbers[i].name, numbers[i].value);
 	if (o->n_callbacks > 0 && o->callbacks == NULL)
-		return chi_error_null("fit: .callbacks");
+		return chi_error_null("fit: .callbacks is NULL");
 	return CHOIR_OK;
 }
 
@@ -100,12 +100,12 @@ static choir_status check(fit *f, choir_distributed_dataset *data)
 {
 	const choir_model *m = f->m;
 	if (m == NULL)
-		return chi_error_null("fit: the model");
+		return chi_error_null("fit: the model is NULL");
 	CHOIR_TRY(chi_strategy_check(m->strategy));
 	CHOIR_TRY(open_shares(f, data));
 	const bool trains = m->o.loss != NULL || m->o.train_step != NULL;
 	if (!trains || m->o.optimizer == NULL)
-		return choir_fail(CHOIR_INVALID, "fit: model \"%s\" has no %s; it is needed", m->o.name,
+		return chi_error_null("fit: model \"%s\" has no %s; it is needed", m->o.name,
 				trains ? "optimizer" : "loss");
 	if (m->fitting)
 		return choir_fail(
@@ -227,8 +227,8 @@ static choir_status save(const fit *f, moment when)
 	chi_text_add(&text, "epoch=%" PRId64 "\nstep=%" PRId64 "\n", m->epochs, m->step);
 	for (size_t i = 0; i < m->logs; i++)
 		chi_text_add(&text, "%s=%.17g\n", m->log_name[i],
-				m->epochs == 0 ? (double) NAN
-							   : m->history[(size_t) (m->epochs - 1) * m->logs + i]);
+				when == EPOCH_END ? m->history[(size_t) (m->epochs - 1) * m->logs + i]
+								  : (double) NAN);
 	const choir_status status = text.failed
 			? choir_fail(CHOIR_NO_MEMORY, "metadata of %zu bytes", text.length)
 			: choir_checkpoint_manager_save(f->o.checkpoints, text.data);
@@ -327,7 +327,8 @@ static choir_status end_step(fit *f, bool due)
 		CHOIR_TRY(judge(f, BATCH_END, choir_checkpoint_manager_check(f->o.checkpoints)));
 	if (f->stops_in_epochs || f->m->strategy->process_group == NULL)
 		CHOIR_TRY(agree(f, &f->stop));
-	return save_now(f, BATCH_END, due);
+	const bool last = !f->stop && f->m->batch == f->batches; // the epoch's end saves
+	return save_now(f, BATCH_END, due && !last);
 }
 
 // Of the first worker, which calls the callbacks and saves.
@@ -431,16 +432,9 @@ static void log_epoch(const fit *f)
 			choir_trace_scalar(name, m->step, m->log[i]);
 }
 
-static choir_status train_epoch(fit *f)
+static choir_status end_epoch(fit *f)
 {
 	choir_model *m = f->m;
-	m->counting = true;
-	choir_status status = m->batch == 0 ? call(f, EPOCH_BEGIN) : CHOIR_OK;
-	if (status == CHOIR_OK)
-		status = train_batches(f);
-	m->counting = false;
-	if (status != CHOIR_OK || f->stop)
-		return status;
 	m->log[chi_model_rate_log(m)] = choir_optimizer_learning_rate(m->o.optimizer);
 	CHOIR_TRY(chi_model_take_metrics(m, false));
 	CHOIR_TRY(measure(f));
@@ -449,6 +443,23 @@ static choir_status train_epoch(fit *f)
 	CHOIR_TRY(call(f, EPOCH_END));
 	CHOIR_TRY(agree(f, &f->stop));
 	return save_now(f, EPOCH_END, true);
+}
+
+static choir_status train_epoch(fit *f)
+{
+	choir_model *m = f->m;
+	const int64_t epoch = m->epochs + 1;
+	m->counting = true;
+	choir_status status = m->batch == 0 ? call(f, EPOCH_BEGIN) : CHOIR_OK;
+	const bool begun = status == CHOIR_OK;
+	if (begun)
+		status = train_batches(f);
+	m->counting = false;
+	if (begun && (status != CHOIR_OK || f->stop))
+		return status;
+	if (begun)
+		status = end_epoch(f);
+	return status == CHOIR_OK ? status : chi_error_prefix("epoch %" PRId64, epoch);
 }
 
 static choir_status train(fit *f)

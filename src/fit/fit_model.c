@@ -5,26 +5,29 @@
 #include "base/options.h"
 #include "base/text.h"
 #include "input/input.h"
+#include "op/op.h"
 #include "strategy/context.h"
 #include "train/layer/layer.h"
 #include "train/metric/metric.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 static choir_status check_options(const choir_model_options *o)
 {
-	const bool both = o->layer != NULL && o->forward != NULL;
-	if (both || (o->layer == NULL && o->forward == NULL && o->train_step == NULL))
+	if (o->layer != NULL && o->forward != NULL)
 		return choir_fail(CHOIR_INVALID,
-				"model: it has %s a layer %s a forward function; one of them is needed",
-				both ? "both" : "neither", both ? "and" : "nor");
+				"model: it has both a layer and a forward function; one of them is needed");
+	if (o->layer == NULL && o->forward == NULL && o->train_step == NULL)
+		return chi_error_null(
+				"model: it has neither a layer nor a forward function; one of them is needed");
 	if (o->train_step != NULL ? o->loss != NULL : o->test_step != NULL)
 		return choir_fail(CHOIR_INVALID,
 				"model: it has %s; .loss, or .train_step and .test_step are needed",
 				o->loss != NULL ? "a loss and a train_step" : "a test_step without a train_step");
 	if ((o->n_classes > 0 && o->class_weights == NULL) || (o->n_metrics > 0 && o->metrics == NULL))
-		return chi_error_null("model: %s",
+		return chi_error_null("model: %s is NULL",
 				o->n_classes > 0 && o->class_weights == NULL ? ".class_weights" : ".metrics");
 	for (size_t i = 0; i < o->n_classes; i++)
 		if (!(o->class_weights[i] >= 0) || !isfinite((float) o->class_weights[i]))
@@ -34,7 +37,7 @@ static choir_status check_options(const choir_model_options *o)
 	for (size_t i = 0; i < o->n_metrics; i++) {
 		const choir_metric *metric = o->metrics[i];
 		if (metric == NULL)
-			return chi_error_null("model: metric %zu", i);
+			return chi_error_null("model: metric %zu is NULL", i);
 		if ((metric->kind == CHI_METRIC_MEAN && o->train_step == NULL) ||
 				metric->kind == CHI_METRIC_CONFUSION)
 			return choir_fail(CHOIR_INVALID,
@@ -155,9 +158,9 @@ static choir_status take_column(
 choir_status chi_model_check(choir_model *m, choir_distributed_dataset *data, const char *call)
 {
 	if (m == NULL)
-		return chi_error_null("%s: the model", call);
+		return chi_error_null("%s: the model is NULL", call);
 	if (data == NULL)
-		return chi_error_null("%s: the data", call);
+		return chi_error_null("%s: the data are NULL", call);
 	CHOIR_TRY(chi_strategy_check(m->strategy));
 	CHOIR_TRY(chi_context_need_cross(m->strategy, call));
 	if (data->strategy != m->strategy)
@@ -175,17 +178,6 @@ static choir_tensor *results_of(const choir_model *m, choir_replica *r)
 							  : m->o.forward(r, m->o.user);
 }
 
-static choir_tensor *weigh_classes(
-		const choir_model *m, choir_replica *r, choir_tensor *losses, choir_tensor *labels)
-{
-	choir_tensor *weights = choir_borrow(
-			r->frame, CHOIR_F32, CHOIR_SHAPE((int64_t) m->o.n_classes), m->class_weights);
-	weights = choir_gather(weights, labels);
-	return losses == NULL || weights == NULL
-			? NULL
-			: choir_multiply(losses, choir_cast(weights, losses->dtype));
-}
-
 // With the whole penalty, or without one.
 static choir_tensor *shown(choir_tensor *losses, choir_tensor *penalty, choir_replica *r)
 {
@@ -199,24 +191,63 @@ static choir_tensor *penalty_of(const choir_model *m, choir_replica *r)
 	return m->regularized == NULL ? NULL : choir_layer_regularization_loss(m->regularized, r);
 }
 
-static choir_tensor *losses_of(
-		const choir_model *m, choir_replica *r, choir_tensor *labels, choir_tensor *results)
+static choir_tensor *mean_by_example(choir_tensor *losses)
+{
+	if (losses == NULL || losses->shape.rank == 1)
+		return losses;
+	const int64_t n = losses->shape.dim[0], each = choir_shape_elements(&losses->shape);
+	return choir_mean(choir_reshape(losses, CHOIR_SHAPE(n, n == 0 ? 0 : each / n)), CHOIR_AXIS(1));
+}
+
+// Weights are for each of the losses or, as the result is then, for each example. NULL: recorded.
+static choir_tensor *weigh(
+		const choir_model *m, choir_tensor *losses, choir_tensor *given, const char *what)
+{
+	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
+	if (given == NULL || losses == NULL)
+		return NULL;
+	const choir_shape *all = &losses->shape, example = CHOIR_SHAPE(all->dim[0]);
+	choir_tensor *weights = choir_cast(given, losses->dtype);
+	if (weights == NULL || (weights = chi_match_last_axis(weights, all)) == NULL)
+		return NULL;
+	if (chi_shape_equal(&weights->shape, all))
+		return choir_multiply(losses, weights);
+	weights = chi_match_last_axis(weights, &example);
+	if (weights == NULL || chi_shape_equal(&weights->shape, &example))
+		return choir_multiply(mean_by_example(losses), weights);
+	return chi_frame_fail_null(losses->frame, CHOIR_INVALID,
+			"model \"%s\": the %s are %s and the losses %s; one weight per example or per loss is "
+			"needed",
+			m->o.name, what, chi_shape_print(&given->shape, have), chi_shape_print(all, need));
+}
+
+static choir_tensor *weigh_classes(
+		const choir_model *m, choir_replica *r, choir_tensor *losses, choir_tensor *labels)
+{
+	choir_tensor *weights = choir_borrow(
+			r->frame, CHOIR_F32, CHOIR_SHAPE((int64_t) m->o.n_classes), m->class_weights);
+	return weigh(m, losses, choir_gather(weights, labels), "class weights of the labels");
+}
+
+static choir_tensor *weigh_samples(const choir_model *m, choir_replica *r, choir_tensor *losses)
+{
+	char what[96];
+	snprintf(what, sizeof what, "sample weights \"%.60s\"", m->o.sample_weights);
+	return weigh(m, losses, choir_replica_arg(r, m->o.sample_weights), what);
+}
+
+static choir_tensor *losses_of(const choir_model *m, choir_replica *r, choir_tensor *labels,
+		choir_tensor *results, bool training)
 {
 	choir_tensor *losses = m->o.loss(labels, results);
-	if (m->o.n_classes > 0)
-		losses = weigh_classes(m, r, losses, labels);
 	if (losses != NULL && losses->shape.rank == 0)
 		return chi_frame_fail_null(r->frame, CHOIR_INVALID,
 				"model \"%s\": the loss is a scalar; one number per example is needed", m->o.name);
-	if (losses != NULL && losses->shape.rank > 1) {
-		const int64_t n = losses->shape.dim[0], each = choir_shape_elements(&losses->shape);
-		losses = choir_mean(
-				choir_reshape(losses, CHOIR_SHAPE(n, n == 0 ? 0 : each / n)), CHOIR_AXIS(1));
-	}
-	if (m->o.sample_weights != NULL && losses != NULL)
-		losses = choir_multiply(
-				losses, choir_cast(choir_replica_arg(r, m->o.sample_weights), losses->dtype));
-	return losses;
+	if (m->o.n_classes > 0 && training)
+		losses = weigh_classes(m, r, losses, labels);
+	if (m->o.sample_weights != NULL)
+		losses = weigh_samples(m, r, losses);
+	return mean_by_example(losses);
 }
 
 static choir_status count_step(
@@ -236,7 +267,7 @@ choir_status chi_model_train_step(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *results = results_of(m, r);
 	choir_tensor *labels = choir_replica_arg(r, m->o.labels);
-	choir_tensor *losses = losses_of(m, r, labels, results), *penalty = penalty_of(m, r);
+	choir_tensor *losses = losses_of(m, r, labels, results, true), *penalty = penalty_of(m, r);
 	CHOIR_TRY(count_step(m, labels, results, shown(losses, penalty, r)));
 	choir_tensor *loss = choir_replica_average_loss(r, losses);
 	return choir_optimizer_minimize(
@@ -250,7 +281,7 @@ choir_status chi_model_test_step(choir_replica *r, void *user)
 		return m->o.test_step(r, m->o.user);
 	choir_tensor *results = results_of(m, r);
 	choir_tensor *labels = choir_replica_arg(r, m->o.labels);
-	choir_tensor *losses = losses_of(m, r, labels, results);
+	choir_tensor *losses = losses_of(m, r, labels, results, false);
 	return count_step(m, labels, results, shown(losses, penalty_of(m, r), r));
 }
 
@@ -306,7 +337,7 @@ choir_status choir_model_set_progress(choir_model *m, const choir_fit_progress *
 {
 	choir_fit_progress p;
 	if (m == NULL)
-		return chi_error_null("set_progress: the model");
+		return chi_error_null("set_progress: the model is NULL");
 	CHOIR_TRY(chi_options_take("set_progress: the progress'", &p, sizeof p, given));
 	CHOIR_TRY(chi_context_need_cross(m->strategy, "set_progress"));
 	if (m->fitting)

@@ -157,7 +157,10 @@ static choir_status compare(int worker, const facts *f, const facts *first)
 				"%s, worker 0 has %s; all workers need the same",
 				worker, print_policy(f->policy), print_policy(first->policy));
 	if (f->batch != first->batch)
-		return differs(worker, "a global batch (-1: unknown) of", f->batch, first->batch);
+		return differs(worker,
+				f->batch < 0 || first->batch < 0 ? "a global batch (-1: unknown) of"
+												 : "a global batch of",
+				f->batch, first->batch);
 	if (f->checkpoint != first->checkpoint)
 		return differs(worker, ".checkpoint", f->checkpoint, first->checkpoint);
 	if (f->rebatch != first->rebatch)

@@ -118,6 +118,8 @@ choir_status chi_infer_binary(size_t n, choir_tensor *const in[], const void *at
 		choir_dtype *dtype, choir_shape *shape);
 // CHOIR_INVALID, without a name.
 choir_status chi_broadcast_shapes(const choir_shape *a, const choir_shape *b, choir_shape *shape);
+// x in shape where the two differ only by a last axis of 1, else x.
+choir_tensor *chi_match_last_axis(choir_tensor *x, const choir_shape *shape);
 // 0, 1, 2, ... in i64.
 choir_tensor *chi_count_up(choir_frame *f, int64_t n);
 // CHOIR_NONE: recorded in x's frame.

@@ -4,11 +4,10 @@
 // False: no such axis.
 static bool resolve(choir_axes axes, int rank, uint32_t *out, int *axis)
 {
+	const uint32_t bits = axes.bits == ~0u ? (1u << rank) - 1 : axes.bits;
 	*out = 0;
-	if (axes == CHOIR_ALL_AXES)
-		axes = ((choir_axes) 1 << rank) - 1;
 	for (int bit = 0; bit < 32; bit++) {
-		if (!(axes >> bit & 1))
+		if (!(bits >> bit & 1))
 			continue;
 		const int i = bit < 16 ? bit : bit - 32 + rank;
 		if (i < 0 || i >= rank) {

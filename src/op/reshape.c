@@ -55,6 +55,18 @@ choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape)
 	return chi_op_record(&reshape_op, 1, &x, NULL, chi_tensor_reshape(x, &shape));
 }
 
+choir_tensor *chi_match_last_axis(choir_tensor *x, const choir_shape *shape)
+{
+	const bool longer = x->shape.rank > shape->rank;
+	const choir_shape *more = longer ? &x->shape : shape;
+	choir_shape less = longer ? *shape : x->shape;
+
+	if (less.rank == 0 || more->rank != less.rank + 1 || more->dim[less.rank] != 1)
+		return x;
+	less.dim[less.rank++] = 1;
+	return chi_shape_equal(&less, more) ? choir_reshape(x, *shape) : x;
+}
+
 static choir_status infer_transpose(size_t n, choir_tensor *const in[], const void *attributes,
 		choir_dtype *dtype, choir_shape *shape)
 {

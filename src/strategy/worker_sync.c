@@ -23,19 +23,19 @@ static choir_status agree_on_options(const choir_strategy *s)
 	char library[CHI_KERNEL_LIBRARY];
 	chi_setting facts[12];
 	int n = 0;
-	chi_setting_set(&facts[n++], "its kernels' library", "%s", chi_kernel_library(library));
-	chi_setting_set(&facts[n++], "the strategy", "%s", s->kind);
-	chi_setting_set(&facts[n++], "its .replicas", "%d", o->replicas);
-	chi_setting_set(&facts[n++], "its .seed", "%" PRIu64, o->seed);
-	chi_setting_set(&facts[n++], "its .bytes_per_pack", "%" PRId64, by->bytes_per_pack);
-	chi_setting_set(&facts[n++], "its .num_packs", "%" PRId64, by->num_packs);
-	chi_setting_set(&facts[n++], "its .slices", "%d", (int) by->slices);
-	chi_setting_set(&facts[n++], "its .overlap", "%s", toggles[o->overlap]);
-	chi_setting_set(&facts[n++], "its .compare_steps", "%" PRId64, o->compare_steps);
-	chi_setting_set(&facts[n++], "its .precision", "%s", choir_precision_name(o->precision));
-	chi_setting_set(&facts[n++], "its .wire", "%s", choir_dtype_name(o->wire));
+	chi_setting_set(&facts[n++], "kernels' library", "%s", chi_kernel_library(library));
+	chi_setting_set(&facts[n++], "strategy", "%s", s->kind);
+	chi_setting_set(&facts[n++], ".replicas", "%d", o->replicas);
+	chi_setting_set(&facts[n++], ".seed", "%" PRIu64, o->seed);
+	chi_setting_set(&facts[n++], ".bytes_per_pack", "%" PRId64, by->bytes_per_pack);
+	chi_setting_set(&facts[n++], ".num_packs", "%" PRId64, by->num_packs);
+	chi_setting_set(&facts[n++], ".slices", "%d", (int) by->slices);
+	chi_setting_set(&facts[n++], ".overlap", "%s", toggles[o->overlap]);
+	chi_setting_set(&facts[n++], ".compare_steps", "%" PRId64, o->compare_steps);
+	chi_setting_set(&facts[n++], ".precision", "%s", choir_precision_name(o->precision));
+	chi_setting_set(&facts[n++], ".wire", "%s", choir_dtype_name(o->wire));
 	// Sums of products by bf16 instructions have other bits.
-	chi_setting_set(&facts[n++], "its bf16 instructions", "%s",
+	chi_setting_set(&facts[n++], "bf16 instructions", "%s",
 			o->precision <= CHOIR_PRECISION_TF32 ? "not used" : chi_kernel_bf16_instructions());
 	return chi_cluster_check_consistency(o->cluster, facts, n);
 }

@@ -68,3 +68,11 @@ const char *chi_shape_print(const choir_shape *shape, char text[CHI_SHAPE_TEXT])
 	snprintf(text + used, CHI_SHAPE_TEXT - used, "]");
 	return text;
 }
+
+choir_axes choir_axes_of(int n, const int axes[])
+{
+	uint32_t bits = 0;
+	for (int i = 0; axes != NULL && i < n; i++)
+		bits |= CHOIR_AXIS(axes[i]).bits;
+	return CHOIR_AXES_BITS(bits);
+}

@@ -164,7 +164,7 @@ class Columns(Case):
         self.assertIn("f.tfrecord: tfrecord\n", text)
         self.assertRegex(text, r"height +f32 \[\]\n  kind +i64 \[\]\n  noise +i64 \[\]\n"
                                r"  widths +f32 \[2\]\n")
-        self.assertIn("row 1: 151 1 1 [2 2]\n", text)
+        self.assertIn("example 1: 151 1 1 [2 2]\n", text)
         self.assertIn("  9 rows\n", text)
         write_records(self.folder, "z", range(9), "zlib")
         (event,) = self.events("inspect", "tfrecord:z")
@@ -179,11 +179,11 @@ class Columns(Case):
     def test_lines_and_fixed_records(self):
         (self.folder / "t.txt").write_text("one\nand a longer one\n\n")
         text = self.succeed("inspect", "t.txt")
-        self.assertIn('row 0: "one"\n  row 1: "and a longer one"\n', text)
+        self.assertIn('example 0: "one"\n  example 1: "and a longer one"\n', text)
         self.assertIn("  3 rows\n", text)
         (self.folder / "r").write_bytes(bytes(range(12)))
         text = self.succeed("inspect", "fixed:4:r")
-        self.assertIn("row 2: [8 9 10 11]\n  3 rows\n", text)
+        self.assertIn("example 2: [8 9 10 11]\n  3 rows\n", text)
         self.fail_with(1, ('"fixed:r"', "fixed:BYTES:FILE"), "inspect", "fixed:r")
         self.fail_with(1, "12 bytes", "inspect", "fixed:5:r")
 

@@ -46,6 +46,12 @@ def penguins(folder):
     (folder / "penguins.csv").write_text("species,bill,depth,flipper,mass\n" + "".join(rows))
 
 
+def sales(folder):
+    rows = [f"{i % 7},{i % 9};{'?' if i % 20 == 4 else i % 5};{'yn'[i % 7 > 3]}\n" for i in range(200)]
+    (folder / "sales.csv").write_text("price;size;sold\n" + "".join(rows))
+    (folder / "new.csv").write_text("size;price\n1;2,5\n")
+
+
 def plays(folder):
     (folder / "plays.txt").write_text("ROMEO:\nBut soft, what light through yonder window breaks?\n" * 40)
 
@@ -59,6 +65,7 @@ def built(folder):
 RUN = {
     "for devices in": built,
     "choir train --data csv:penguins.csv": penguins,
+    "choir inspect sales.csv": sales,
     "choir train --model gpt": plays,
     "choir train --model mlp --data digits:1000": None,
 }

@@ -62,7 +62,7 @@ class Export(Case):
 
     def export(self):
         self.assertRegex(self.succeed("export", "w", "--c", "model.c"), r"^wrote model.c: model_predict, "
-                         r"(up to )?\d+ (numbers|bytes) to \d+ scores\n$")
+                         r"(up to )?\d+ (numbers|bytes) to \d+ (scores|numbers)\n$")
         text = (self.folder / "model.c").read_text()
         self.assertEqual({line for line in text.splitlines() if line.startswith("#include")},
                          {f"#include <{h}.h>" for h in ("math", "stddef", "stdint", "string", "stdio")}
@@ -128,6 +128,37 @@ class Export(Case):
         self.check_numbers(rows, "csv:t.csv")
         text = (self.folder / "model.c").read_text()
         self.assertIn("// Inputs, by column: 0 a, 1 b, 2 c, 3 d\n// Scores, by class: 0 x, 1 y, 2 z\n", text)
+
+    def check_table(self, inputs, data, field):
+        """As check_numbers, by the numbers or scores of each line."""
+        self.export()
+        *said, _ = self.events("predict", "w", "--data", data, *(("--scores",) if field == "scores" else ()),
+                               env=PLAIN)
+        self.assertEqual(len(said), len(inputs))
+        output = (ctypes.c_float * self.constant("model_outputs"))()
+        scratch = (ctypes.c_float * self.constant("model_scratch"))()
+        for function in self.functions():
+            function.restype = None
+            for numbers, line in zip(inputs, said):
+                function((ctypes.c_float * len(numbers))(*numbers), output, scratch)
+                self.assertEqual(single(output), single(line[field]))
+
+    def test_regression_with_missing_numbers(self):
+        """In the units of the table, to the bit."""
+        draw = random.Random(11)
+        rows = [[draw.gauss(5, 2), draw.gauss(0, 30)] for _ in range(60)]
+        numbers = [[1000 + 70 * a - b, b / 1000] for a, b in rows]
+        lines = [f"{'NA' if i % 7 == 3 else repr(a)},{b!r},{y!r},{z!r}" for i, ((a, b), (y, z)) in
+                 enumerate(zip(rows, numbers))]
+        (self.folder / "t.csv").write_text("\n".join(["a,b,y,z", *lines]) + "\n")
+        self.succeed("train", "--data", "csv:t.csv", "--model", "mlp", "--widths", "6", *IMAGES, "--target", "y,z",
+                     "--missing", "impute")
+        inputs = [[float("nan") if i % 7 == 3 else a, float(i % 7 == 3), b] for i, (a, b) in enumerate(rows)]
+        self.check_table(inputs, "csv:t.csv", "numbers")
+        text = (self.folder / "model.c").read_text()
+        self.assertIn("// model_predict: a mlp; computes 2 numbers, in the units of the table.\n"
+                      "// Inputs, by column: 0 a, 1 a is missing, 2 b\n"
+                      "// NaN means a missing number; its column's mean replaces it.\n// Outputs: 0 y, 1 z\n", text)
 
     def train_text(self, *arguments):
         draw = random.Random(3)

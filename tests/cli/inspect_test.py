@@ -28,21 +28,29 @@ class Inspect(Case):
         self.assertIn("t.csv: csv\n", text)
         self.assertRegex(text, r"kind +text  cat, hen\n")
         self.assertRegex(text, r"size +numbers, 1 without a value\n")
-        self.assertIn("row 0: 0 4\n", text)
+        self.assertIn("example 0: cat 4\n", text)
         self.assertIn("2 complete rows; 1 rows have a missing value\n", text)
+        self.write("u.tsv", b"kind\tsize\ncat\t4,5\nhen\t2\n")
+        text = self.succeed("inspect", "u.tsv")
+        self.assertIn("u.tsv: csv, separator: tab\n", text)
+        self.assertRegex(text, "size +text, 2 numbers with a decimal comma ")
+        text = self.succeed("inspect", "u.tsv", "--decimal", "comma", "--separator", "tab", "--missing-values", "?")
+        self.assertIn("  row 1: cat 4.5\n  row 2: hen 2\n  2 rows\n", text)
+        self.write("v.csv", b"x\n" + b"1\n" * 20 + b"?\n")
+        self.assertRegex(self.succeed("inspect", "v.csv"), r'x +text, 20 numbers \(row 21: "\?"\) ')
         (event,) = self.events("inspect", "csv:t.csv")
         self.assertEqual((event["kind"], event["rows"], event["dropped"]), ("csv", 2, 1))
         self.assertEqual([c["dtype"] for c in event["columns"]], ["i32", "f64"])
 
     def test_arrays_and_text(self):
         self.write("i.idx", idx((3, 2), range(6)))
-        self.assertIn("row 2: [4 5]\n  3 rows\n", self.succeed("inspect", "i.idx"))
+        self.assertIn("example 2: [4 5]\n  3 rows\n", self.succeed("inspect", "i.idx"))
         header = b"{'descr': '<i4', 'fortran_order': False, 'shape': (2,)}"
         self.write("n.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header +
                    b"\x07\0\0\0\xff\xff\xff\xff")
-        self.assertIn("row 1: -1\n  2 rows\n", self.succeed("inspect", "n.npy"))
+        self.assertIn("example 1: -1\n  2 rows\n", self.succeed("inspect", "n.npy"))
         self.write("x", b"hi")
-        self.assertIn('row 0: "hi"\n  1 rows\n', self.succeed("inspect", "lines:x"))
+        self.assertIn('example 0: "hi"\n  1 rows\n', self.succeed("inspect", "lines:x"))
 
     def test_arrays_of_several_lengths(self):
         """Keras' mnist.npz has two lengths; others have texts and single values beside the data."""

@@ -130,7 +130,7 @@ class Table(Case):
         self.assertEqual((one["label_name"], len(one["probabilities"])), ("rose", 3))
         self.fail_with(2, "--scores and --probabilities", "predict", "w", "--data", data, "--scores", "--probabilities")
         (self.folder / "new.csv").write_text((self.folder / "flowers.csv").read_text().replace("lily", "tulip"))
-        self.fail_with(1, ('column "kind"', '"tulip" is not one'), "predict", "w", "--data", "csv:new.csv")
+        self.assertIn("39 of 117 examples have no known label\n", self.start("predict", "w", "--data", "csv:new.csv").stderr)
         (self.folder / "text.csv").write_text("width,height,noise\n1,two,3\n")
         self.fail_with(1, ("row 1", '"height"', '"two"'), "predict", "w", "--data", "csv:text.csv")
 
@@ -170,7 +170,7 @@ class Table(Case):
             self.assertIn("1 bad row was skipped", done.stderr)
         self.succeed("export", "w", "--c", "w.c")
         self.assertIn("0 town=Oslo, 1 town=Rome, It, 2 town is missing, 3 age, 4 age is missing, 5 paid, 6 day\n"
-                      "// A missing number is given as its column's mean.", (self.folder / "w.c").read_text())
+                      "// NaN means a missing number; its column's mean replaces it.", (self.folder / "w.c").read_text())
         # Metadata that contradict themselves.
         weights = (self.folder / "w").read_bytes()
         for old, new in ((b"number?", b"numbex?"), (b"number?", b"number!"), (b"Oslo\\t", b"Osloxx")):
@@ -178,7 +178,9 @@ class Table(Case):
             (self.folder / "x").write_bytes(weights.replace(old, new))
             self.fail_with(1, "choir.encodings", "predict", "x", "--data", "csv:new.csv")
         # By default their rows are left out, and few texts are categories.
-        text = self.succeed(*train, "--max-categories", "1")
+        done = self.start(*train, "--max-categories", "1")
+        self.assertIn('column "age" has no value in 85 of 600 rows', done.stderr)
+        text = done.stdout
         self.assertIn("input: age, paid, day (date)\n", text)
         self.assertIn("ignored: guest (text), town (text)\nrows with a missing value, skipped: 85\n", text)
 
@@ -232,14 +234,10 @@ class Table(Case):
         for row, more in (("", ("--target", "y" * 256)), (",1", ())):
             (self.folder / "long.csv").write_text(f"x{row and ',' + 'y' * 256}\n1{row}\n")
             self.fail_with(1, ("256 bytes", "at most 255"), *base, "csv:long.csv", *more)
-        (self.folder / "half.csv").write_text("x,y\n1,0.5\n2,1.5\n")
-        self.fail_with(1, ('"y" holds numbers', "classes"), *base, "csv:half.csv", "--task", "classification")
         (self.folder / "words.csv").write_text("x,y\na,b\n")
-        self.fail_with(1, ('words.csv: no column of numbers', '"image"', '"x" holds text'), *base, "csv:words.csv")
-        (self.folder / "minus.csv").write_text("x,y\n1,-1\n")
-        self.fail_with(1, "label -1", *base, "csv:minus.csv")
+        self.fail_with(1, ('words.csv: no column of numbers', 'input', '"x" holds text'), *base, "csv:words.csv")
         (self.folder / "none.csv").write_text("x,y\n")
-        self.fail_with(1, "no column of numbers", *base, "csv:none.csv")
+        self.fail_with(1, ("none.csv:", "no rows"), *base, "csv:none.csv")
         self.fail_with(1, "nothing.csv", *base, "csv:nothing.csv")
         self.fail_with(1, '"csv:": ', *base, "csv:")
 
@@ -290,7 +288,6 @@ class Table(Case):
         self.assertGreater(end["test_r2"], 0.98)
         *_, last = self.events("predict", "w", "--data", one)
         self.assertGreater(last["r2"], 0.98)
-        self.fail_with(1, ("w: is a regression", "exported"), "export", "w", "--c", "w.c")
         self.fail_with(1, ("w: is a regression", "--scores"), "predict", "w", "--data", one, "--scores")
         self.fail_with(1, ('"digits:9"', "csv:FILE"), "predict", "w", "--data", "digits:9")
 
@@ -321,23 +318,22 @@ class Table(Case):
             self.fail_with(1, "wrong.csv: " + text, *base, data)
             if '"' in row:
                 continue  # its field goes on to the end of the file
-            text = self.succeed(*base, self.wrong("x,y\n" + row + good), "--bad-rows", "skip")
-            self.assertIn("bad rows, skipped: 1\n", text)
+            done = self.start(*base, self.wrong("x,y\n" + row + good), "--bad-rows", "skip")
+            self.assertIn("bad rows, skipped: 1\n", done.stdout)
+            if "\xff" in row:
+                self.assertTrue(done.stderr.endswith('20 of 21 values are numbers; row 1 has "\\xff"\n'), done.stderr)
+                continue
             start, *_ = self.events(*base, "csv:wrong.csv", "--wrong-rows", "skip")
             self.assertEqual((start["train_examples"], start["test_examples"]), (16, 4))
         # A text among numbers makes texts of them, which is said where no number is left.
-        self.fail_with(1, ('wrong.csv: no column of numbers', '"image"', '"x" holds text'), *base, self.wrong("x,y\n" + good + "2z,1\n"))
-        self.fail_with(1, '"x" holds nothing', *base, self.wrong("x,y\n"))
-        self.fail_with(1, ("wrong.csv", "example 20", "label -1"), *base,
-                       self.wrong("x,y\n" + good + "2,-1\n"))
-        data = self.wrong("x,y\n2,-1\n2,1,5\n" + good)
+        self.fail_with(1, ('wrong.csv: no column of numbers', 'input', '"x" holds text'), *base, self.wrong("x,y\n" + good + "2z,1\n"))
+        self.fail_with(1, ('wrong.csv: row 21, byte 94: column "x"', '"inf" is not finite'), *base, self.wrong("x,y\n" + good + "inf,1\n"))
+        data = self.wrong("x,y\n-1e60,0\n2,1,5\n" + good)
         start, *_, end = self.events(*base, data, "--wrong-rows", "skip")
         self.assertEqual((start["train_examples"], start["test_examples"], start["classes"]), (16, 4, 2))
         self.assertEqual((start["inputs"], start["target"], start["left_out"], start["wrong_rows"]),
                          ([{"name": "x"}], "y", [], 2))
         self.assertEqual(end["weights"], self.events(*base, self.wrong("x,y\n" + good))[-1]["weights"])
-        self.fail_with(1, "none of 2 examples", *base,
-                       self.wrong("x,y\n2,-1\n3,-1\n"), "--wrong-rows", "skip")
         self.fail_with(1, ("wrong.csv:", "empty", "header"), *base, self.wrong(""))
         (self.folder / "empty").mkdir()
         self.fail_with(1, ("empty: ", "directory"), *base, "csv:empty")

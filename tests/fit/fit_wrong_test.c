@@ -102,8 +102,8 @@ TEST(options_out_of_range)
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
 		assert_failed(choir_fit(t.model, t.train, &wrong[i].o), CHOIR_INVALID, wrong[i].facts);
 	assert_failed(choir_fit(t.model, other.train, NULL), CHOIR_INVALID, "fit*strategy");
-	assert_failed(choir_fit(NULL, t.train, NULL), CHOIR_INVALID, "fit*model");
-	assert_failed(choir_fit(t.model, NULL, NULL), CHOIR_INVALID, "fit*data");
+	assert_failed(choir_fit(NULL, t.train, NULL), CHOIR_INVALID, "fit*model*NULL");
+	assert_failed(choir_fit(t.model, NULL, NULL), CHOIR_INVALID, "fit*data*NULL");
 	assert_failed(
 			choir_fit(other.model, NULL, CHOIR_OPTIONS(choir_fit_options, .train_steps = never)),
 			CHOIR_INVALID, "model*columns*.input");
@@ -143,6 +143,9 @@ TEST(models_that_cannot_be)
 			assert_null(choir_model_new(&wrong[i].o));
 			assert_failed(choir_error_status(), CHOIR_INVALID, wrong[i].facts);
 		}
+		choir_layer *failed = choir_dense_new("failed", -1, 1, CHOIR_LINEAR);
+		assert_null(choir_model_new(CHOIR_OPTIONS(choir_model_options, .layer = failed)));
+		assert_failed(choir_error_status(), CHOIR_INVALID, "neither*last failure*\"failed\"");
 		choir_model *bare = choir_model_new(
 				CHOIR_OPTIONS(choir_model_options, .layer = t.layers, .name = "bare"));
 		assert_failed(choir_fit(bare, t.train, NULL), CHOIR_INVALID, "\"bare\"*loss");

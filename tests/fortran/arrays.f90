@@ -37,6 +37,7 @@ program arrays
   type(choir_shape), pointer :: s
   real(c_float), pointer :: x(:)
   type(choir_optimizer_options) :: wrong
+  type(choir_axes) :: sets(3)
   integer :: i
 
   a = reshape([(real(i), i = 1, 12)], [3, 4])
@@ -63,8 +64,10 @@ program arrays
   wrong%learning_rate = -1
   call need(.not. c_associated(choir_optimizer_new(CHOIR_ADAM, wrong)), "a negative rate")
   call need(choir_error_status() == CHOIR_INVALID, "its status")
-  call need(choir_axis(2) == 4 .and. choir_axis(-1) == int(ishft(1, 31)), "sets of axes")
+  sets = [choir_axis(2), choir_axis(-1), choir_axes_of(2, [0, 2])]
+  call need(all(sets%bits == [4, int(ishft(1, 31)), 5]), "sets of axes")
   call choir_frame_clear(frame)
+  call need_shape(choir_sum(choir_array(frame, cube), sets(3)), [3])
   call back(frame)
   call choir_frame_free(frame)
   call strategies()

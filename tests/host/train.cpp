@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace
@@ -29,6 +30,8 @@ void check(choir_status status)
 	if (status != CHOIR_OK)
 		throw std::runtime_error(choir_error());
 }
+
+static_assert(!std::is_convertible<int, choir_axes>::value, "the number of an axis is no set");
 
 class line
 {
@@ -92,8 +95,8 @@ class line
 		choir_tensor *x = choir_replica_arg(r, "x");
 		choir_tensor *y = choir_add(choir_multiply(x, choir_variable_read(self->slope_, r->frame)),
 				choir_variable_read(self->level_, r->frame));
-		choir_tensor *loss =
-				choir_replica_average_loss(r, choir_mean_squared_error(choir_replica_arg(r, "y"), y));
+		choir_tensor *loss = choir_replica_average_loss(
+				r, choir_mean_squared_error(choir_replica_arg(r, "y"), y));
 		CHOIR_TRY(choir_replica_return(r, "loss", loss));
 		return choir_optimizer_minimize(self->adam_, loss, tape);
 	}

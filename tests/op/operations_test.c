@@ -73,7 +73,7 @@ TEST(reductions)
 	given_open(&g, "cpu:0", 1);
 	choir_tensor *x = f32(&g, CHOIR_SHAPE(2, 3, 2), counting);
 	given_equal(choir_sum(x, CHOIR_ALL_AXES), 1, (const double[]){ 78 });
-	given_equal(choir_sum(x, CHOIR_AXIS(0) | CHOIR_AXIS(-1)), 3, (const double[]){ 18, 26, 34 });
+	given_equal(choir_sum(x, CHOIR_AXES(0, -1)), 3, (const double[]){ 18, 26, 34 });
 	given_equal(choir_mean(x, CHOIR_AXIS(-2)), 4, (const double[]){ 3, 4, 9, 10 });
 	assert_ptr_equal(choir_sum(x, CHOIR_NO_AXIS), x);
 	const int64_t whole[4] = { 1, 2, 4, INT64_MAX };
@@ -281,8 +281,7 @@ TEST(losses)
 	given_equal(choir_sparse_softmax_cross_entropy(labels, logits), 2,
 			(const double[]){ log(2), 1000 });
 	given_equal(choir_softmax(logits), 4, (const double[]){ 0.5, 0.5, 1, 0 });
-	choir_tensor *x = f32(&g, CHOIR_SHAPE(2, 2), counting),
-				 *one = f32(&g, CHOIR_SHAPE(1), counting);
+	choir_tensor *x = f32(&g, CHOIR_SHAPE(2, 2), counting), *one = f32(&g, CHOIR_SCALAR, counting);
 	given_equal(choir_mean_squared_error(one, x), 2, (const double[]){ 0.5, 6.5 });
 	given_equal(choir_mean_squared_error(one, f32(&g, CHOIR_SHAPE(2), counting)), 2,
 			(const double[]){ 0, 1 });

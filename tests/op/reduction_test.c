@@ -38,9 +38,9 @@ TEST(extremes_over_all_sets_of_axes)
 								prod[n] *= v;
 							}
 				}
-		given_equal(choir_max(t, (choir_axes) axes), (size_t) n, max);
-		given_equal(choir_min(t, (choir_axes) axes), (size_t) n, min);
-		given_equal(choir_prod(t, (choir_axes) axes), (size_t) n, prod);
+		given_equal(choir_max(t, CHOIR_AXES_BITS(axes)), (size_t) n, max);
+		given_equal(choir_min(t, CHOIR_AXES_BITS(axes)), (size_t) n, min);
+		given_equal(choir_prod(t, CHOIR_AXES_BITS(axes)), (size_t) n, prod);
 	}
 	given_close(&g);
 }

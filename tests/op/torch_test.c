@@ -234,7 +234,7 @@ static choir_tensor *mean(choir_tensor *const in[], void *user)
 
 static void moves_and_reductions(compare *c)
 {
-	choir_axes ends = CHOIR_AXIS(0) | CHOIR_AXIS(-1), middle = CHOIR_AXIS(1), all = CHOIR_ALL_AXES;
+	choir_axes ends = CHOIR_AXES(0, -1), middle = CHOIR_AXIS(1), all = CHOIR_ALL_AXES;
 	choir_tensor *in[2] = { normal(c, CHOIR_SHAPE(3, 40, 50)) };
 
 	write_case(c, "a.permute(2, 0, 1)", 1, in, reordered, NULL);

@@ -106,7 +106,7 @@ TEST(all_make_it_or_none)
 	m = (making){ .make = twenty_three, .batch = { 6, 9 } };
 	make_all(&m);
 	for (int w = 0; w < 3; w++)
-		assert_made(&m, w, "worker 1 has a global batch (-1: unknown) of 9, worker 0 has 6");
+		assert_made(&m, w, "worker 1 has a global batch of 9, worker 0 has 6");
 	m = (making){ .make = twenty_three, .workers = 2 };
 	make_all(&m);
 	assert_made(&m, 1, "worker 0 of 2 given; in the strategy's cluster this is worker 1 of 3");

@@ -26,9 +26,11 @@ TEST(shapes_and_axes)
 	assert_int_equal(shape.rank, 3);
 	assert_int_equal(choir_shape_elements(&shape), 6);
 	assert_int_equal(choir_shape_elements(&CHOIR_SCALAR), 1);
-	assert_int_equal(CHOIR_AXIS(0) | CHOIR_AXIS(3), 9);
-	assert_int_equal(CHOIR_AXIS(-1), 0x80000000u);
-	assert_int_equal(CHOIR_ALL_AXES & CHOIR_AXIS(-8), CHOIR_AXIS(-8));
+	assert_true(_Generic(CHOIR_AXIS(1), uint32_t : false, default : true)); // and so not an axis
+	assert_int_equal(CHOIR_AXES(0, 3).bits, 9);
+	assert_int_equal(CHOIR_AXIS(-1).bits, 0x80000000u);
+	assert_int_equal(CHOIR_ALL_AXES.bits & CHOIR_AXIS(-8).bits, CHOIR_AXIS(-8).bits);
+	assert_int_equal(CHOIR_NO_AXIS.bits, 0);
 	choir_shape wrong = { .rank = CHOIR_MAX_RANK + 1 };
 	assert_int_equal(choir_shape_elements(&wrong), CHOIR_NONE);
 	assert_null(choir_constant(f, CHOIR_F32, wrong, numbers));

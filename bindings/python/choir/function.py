@@ -82,6 +82,8 @@ class Program:
             return "pointer", self._keep(ffi.new("choir_shape *", value))
         if kind == "P":
             return "pointer", self._pointer(type_, value)
+        if kind == "X":
+            return "number", value.bits
         if kind == "D":
             return "real", float(value)
         return "number", int(ffi.cast("int64_t", value)) if kind == "N" else 0

@@ -11,13 +11,13 @@ from .library import check, ffi, lib
 from .options import constant, explain, options, parameters
 from .tensor import Frame, Tensor, shape_of
 
-ALL_AXES = 0xFFFFFFFF
+ALL_AXES = ffi.new("choir_axes *", [0xFFFFFFFF])[0]
 _TENSOR, _FRAME = ffi.typeof("choir_tensor *"), ffi.typeof("choir_frame *")
 
 
-def axis(*axes: int) -> int:
-    """A set of axes for a reduction: CHOIR_AXIS."""
-    return builtins.sum({1 << (31 & a) for a in axes})
+def axis(*axes: int) -> Any:
+    """A set of axes for a reduction. An int or a tuple in its place is the same."""
+    return ffi.new("choir_axes *", [builtins.sum({1 << (31 & a) for a in axes})])[0]
 
 
 def _argument(frame: Any, type_: Any, value: Any) -> Any:
@@ -29,6 +29,8 @@ def _argument(frame: Any, type_: Any, value: Any) -> Any:
         return options(type_, value)
     if type_.kind == "struct" and type_.cname == "choir_shape":
         return shape_of(value)
+    if type_.kind == "struct" and type_.cname == "choir_axes" and isinstance(value, (int, list, tuple)):
+        return axis(*((value,) if isinstance(value, int) else value))
     if type_.cname == "char *" and isinstance(value, str):
         return value.encode()
     if type_.kind == "pointer":

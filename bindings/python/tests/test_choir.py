@@ -219,7 +219,9 @@ def test_a_batch_keeps_its_memory():
 def test_operations_by_name():
     def step(r):
         x = r.constant(np.float64([[1, -2, 3], [4, 5, -6]]))
-        assert choir.op.sum(x, choir.op.axis(1)).numpy().tolist() == [2, 3]
+        for axes in (choir.op.axis(1), 1, -1, (1,)):
+            assert choir.op.sum(x, axes).numpy().tolist() == [2, 3]
+        assert choir.op.sum(x, (0, -1)).numpy() == 5
         assert choir.op.max(x, choir.op.ALL_AXES).numpy() == 5
         assert choir.op.clip(x, -1, 2.5).numpy().tolist() == [[1, -1, 2.5], [2.5, 2.5, -1]]
         assert choir.op.reshape(x, (3, 2)).shape == (3, 2)
@@ -319,6 +321,33 @@ def test_variables_and_gradients_by_hand():
     s.close()
     with pytest.raises(choir.Error, match="closed"):
         bias.numpy()
+
+
+def test_two_networks_with_losses_of_their_own():
+    def weights(wrap):
+        s = choir.Strategy(replicas=2)
+        with s.scope():
+            nets = [choir.layer("dense", name, 1, 1) for name in ("maker", "judge")]
+            optimizers = [choir.Optimizer("sgd", learning_rate=0.5) for _ in nets]
+        for net in nets:
+            net.variables[0].assign(np.float32([[2]]))
+
+        def of(net, optimizer, sign):
+            def step(r):
+                tape = r.tape()
+                judged = nets[1](nets[0](r.constant(np.float32([[1]]))))
+                optimizer.minimize(r.average_loss(choir.op.reshape(judged, [1]) * sign), tape, net.variables)
+            return wrap(step)
+        batch = next(iter(choir.Dataset(s, {"x": np.zeros((2, 1), np.float32)}, batch=2)))
+        steps = [of(*one) for one in zip(nets, optimizers, (1, -1))]
+        for step in steps * 3:
+            s.run(step, batch)
+        return [v.numpy().item() for net in nets for v in net.variables]
+    a, b, c, d = 2, 0, 2, 0  # of the maker a x + b and the judge c y + d
+    for _ in range(3):
+        a, b = a - c / 2, b - c / 2
+        c, d = c + (a + b) / 2, d + 1 / 2
+    assert weights(lambda step: step) == weights(choir.function) == [a, b, c, d]
 
 
 def test_messages_name_the_argument():

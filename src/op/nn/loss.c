@@ -83,6 +83,23 @@ choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 	return chi_op_call(&cross_entropy_op, NULL, 2, in, &attributes);
 }
 
+// The targets, in the predictions' shape. NULL: recorded.
+static choir_tensor *match(const char *name, choir_tensor *targets, choir_tensor *predictions)
+{
+	char text[2][CHI_SHAPE_TEXT];
+
+	if (!targets || !predictions)
+		return targets;
+	const choir_shape *given = &targets->shape, *needed = &predictions->shape;
+	targets = chi_match_last_axis(targets, needed);
+	if (!targets || given->rank == 0 || needed->rank == 0 ||
+			chi_shape_equal(&targets->shape, needed))
+		return targets;
+	return chi_frame_fail_null(predictions->frame, CHOIR_INVALID,
+			"%s: targets are %s and predictions %s; equal shapes are needed", name,
+			chi_shape_print(given, text[0]), chi_shape_print(needed, text[1]));
+}
+
 static choir_tensor *by_example(const char *name, choir_tensor *losses)
 {
 	if (!losses)
@@ -91,11 +108,12 @@ static choir_tensor *by_example(const char *name, choir_tensor *losses)
 	if (rank < 1)
 		return chi_frame_fail_null(losses->frame, CHOIR_INVALID,
 				"%s: the input is a scalar; [n, ...] is needed", name);
-	return rank == 1 ? losses : choir_mean(losses, ((choir_axes) 1 << rank) - 2);
+	return rank == 1 ? losses : choir_mean(losses, CHOIR_AXES_BITS((1u << rank) - 2));
 }
 
 choir_tensor *choir_mean_squared_error(choir_tensor *targets, choir_tensor *predictions)
 {
+	targets = match("mean_squared_error", targets, predictions);
 	return by_example("mean_squared_error", choir_square(choir_subtract(predictions, targets)));
 }
 
@@ -135,20 +153,21 @@ choir_tensor *choir_huber(choir_tensor *targets, choir_tensor *predictions, doub
 	if (predictions && !(delta > 0))
 		return chi_frame_fail_null(predictions->frame, CHOIR_INVALID,
 				"huber: delta is %g; more than 0 is needed", delta);
-	difference = choir_subtract(predictions, targets);
+	difference = choir_subtract(predictions, match("huber", targets, predictions));
 	return by_example("huber", chi_op_call(&huber_op, NULL, 1, &difference, &attributes));
 }
 
 // softplus(x) - x target = -target log(sigmoid(x)) - (1 - target) log(1 - sigmoid(x))
 choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *targets, choir_tensor *logits)
 {
+	targets = match("sigmoid_cross_entropy", targets, logits);
 	return by_example("sigmoid_cross_entropy",
 			choir_subtract(choir_softplus(logits), choir_multiply(logits, targets)));
 }
 
 choir_tensor *choir_hinge(choir_tensor *targets, choir_tensor *predictions)
 {
-	choir_tensor *agreement = choir_multiply(predictions, targets);
+	choir_tensor *agreement = choir_multiply(predictions, match("hinge", targets, predictions));
 	if (!agreement)
 		return NULL;
 	return by_example(
@@ -162,6 +181,7 @@ static choir_tensor *clip_below(choir_tensor *x, double min)
 
 choir_tensor *choir_kl_divergence(choir_tensor *targets, choir_tensor *predictions)
 {
+	targets = match("kl_divergence", targets, predictions);
 	choir_tensor *t = clip_below(targets, 1e-7), *p = clip_below(predictions, 1e-7);
 	choir_tensor *terms = choir_multiply(t, choir_log(choir_divide(t, p)));
 	if (terms && terms->shape.rank < 2)

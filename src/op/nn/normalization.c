@@ -218,7 +218,7 @@ static choir_status batch_norm_backward(
 // In f64, over all axes but the last.
 static choir_tensor *channel_sums(choir_tensor *x)
 {
-	return x ? choir_sum(x, ((choir_axes) 1 << (x->shape.rank - 1)) - 1) : NULL;
+	return x ? choir_sum(x, CHOIR_AXES_BITS((1u << (x->shape.rank - 1)) - 1)) : NULL;
 }
 
 static choir_tensor *batch_norm_formula(const chi_node *node)

@@ -188,7 +188,7 @@ static bool has_inner_axes(const char *name, choir_tensor *x)
 
 static choir_axes inner_axes(const choir_tensor *x)
 {
-	return ((choir_axes) 1 << (x->shape.rank - 1)) - 2;
+	return CHOIR_AXES_BITS((1u << (x->shape.rank - 1)) - 2);
 }
 
 choir_tensor *choir_global_max_pool(choir_tensor *x)

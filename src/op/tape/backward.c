@@ -111,7 +111,8 @@ static choir_status check(
 	if (tape->used)
 		return chi_frame_fail(f, CHOIR_STATE,
 				"gradient: this tape has computed its "
-				"gradients already; each tape does it once");
+				"gradients already; each tape does it once. For "
+				"several losses, add them, or use choir_tape_gradient_recorded");
 	if (y->frame != f)
 		return chi_frame_fail(f, CHOIR_INVALID, "gradient: y is in another frame than the tape");
 	if (!chi_dtype_is_float(y->dtype))

@@ -266,8 +266,7 @@ static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 		return sum;
 	int64_t count = 1;
 	for (int i = 0; i < t->shape.rank; i++)
-		if (axes == CHOIR_ALL_AXES ||
-				(axes & (CHOIR_AXIS(i) | CHOIR_AXIS(i - t->shape.rank))) != 0)
+		if ((axes.bits & CHOIR_AXES(i, i - t->shape.rank).bits) != 0)
 			count *= t->shape.dim[i];
 	return choir_with_count(sum, count);
 }
@@ -316,7 +315,7 @@ static choir_tensor *reduce_value(
 	if (n == 0)
 		return NULL;
 	const bool plain = n == 1 && v->kind != CHOIR_VALUE_PER_REPLICA;
-	if (plain && axes == CHOIR_NO_AXIS) {
+	if (plain && axes.bits == 0) {
 		if (op == CHOIR_SUM && s->in_sync > 1 && !(own[0]->is_number && own[0]->number == 0))
 			return chi_frame_fail_null(f, CHOIR_INVALID,
 					"reduce: the value is the same for all "
@@ -325,9 +324,9 @@ static choir_tensor *reduce_value(
 		return own[0];
 	}
 	char what[48] = "reduce";
-	if (axes == CHOIR_NO_AXIS)
+	if (axes.bits == 0)
 		return chi_reduce_tensors(s, f, what, op, n, own);
-	snprintf(what, sizeof what, "reduce along %" PRIx64, (uint64_t) axes);
+	snprintf(what, sizeof what, "reduce along %" PRIx64, (uint64_t) axes.bits);
 	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) s->replicas * sizeof *parts);
 	if (parts == NULL) {
 		chi_frame_record_error(f);

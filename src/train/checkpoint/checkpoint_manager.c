@@ -152,7 +152,13 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m)
 
 static bool best_number(const char *value, double *number)
 {
-	return value != NULL && chi_parse_double(value, number) && !isnan(*number);
+	return value != NULL && chi_parse_double(value, number);
+}
+
+// False: none, or NAN, which is not among the best.
+static bool find_best(const choir_checkpoint_manager *m, const chi_checkpoint *s, double *number)
+{
+	return best_number(chi_manifest_find(&s->manifest, m->best), number) && !isnan(*number);
 }
 
 static int better(
@@ -162,7 +168,7 @@ static int better(
 	for (size_t k = 0; k < steps->n; k++) {
 		double its;
 		const chi_checkpoint *s = &steps->step[k];
-		if (k == i || !s->readable || !best_number(chi_manifest_find(&s->manifest, m->best), &its))
+		if (k == i || !s->readable || !find_best(m, s, &its))
 			continue;
 		const double by = m->o.best_is_lowest ? mine - its : its - mine;
 		n += by > 0 || (by == 0 && k > i);
@@ -182,7 +188,7 @@ static bool is_to_go(const choir_checkpoint_manager *m, const chi_checkpoints *s
 		newer += steps->step[k].readable;
 	if (newer < m->o.max_to_keep)
 		return false;
-	return m->best == NULL || !best_number(chi_manifest_find(&s->manifest, m->best), &mine) ||
+	return m->best == NULL || !find_best(m, s, &mine) ||
 			better(m, steps, i, mine) >= m->o.max_best_to_keep;
 }
 

@@ -15,6 +15,8 @@ typedef enum {
 	CHI_C_SUM,
 	CHI_C_ADD_PRODUCT,
 	CHI_C_PREPARE, // instructions follow
+	CHI_C_FILL_MISSING,
+	CHI_C_TO_UNITS,
 	CHI_C_EMBEDDING,
 	CHI_C_ADD,
 	CHI_C_DENSE,

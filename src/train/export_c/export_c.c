@@ -34,6 +34,11 @@ static choir_status check_options(const choir_export_options *o)
 				"export: the scale is %g, %s means and %s deviations; a "
 				"finite scale, and both or none of the others are needed",
 				o->scale, o->mean == NULL ? "no" : "with", o->deviation == NULL ? "no" : "with");
+	if ((o->output_mean == NULL) != (o->output_deviation == NULL) ||
+			(o->fill_nan == CHOIR_ON && o->mean == NULL))
+		return choir_fail(CHOIR_INVALID,
+				"export: fill_nan needs .mean, and .output_mean needs .output_deviation; one is "
+				"NULL");
 	return CHOIR_OK;
 }
 
@@ -72,8 +77,23 @@ static int prepare(chi_export *e, const choir_export_options *o, int x)
 	chi_free(factor);
 	if (means == NULL || factors == NULL)
 		return CHOIR_NONE;
-	return chi_export_call(e, CHI_C_PREPARE, x, e->input, ", %.9ef, %s.at, %s.at",
+	x = chi_export_call(e, CHI_C_PREPARE, x, e->input, ", %.9ef, %s.at, %s.at",
 			(double) (float) scale, means, factors);
+	return o->fill_nan == CHOIR_ON ? chi_export_call(e, CHI_C_FILL_MISSING, x, e->input, "%s", "")
+								   : x;
+}
+
+static int to_units(chi_export *e, const choir_export_options *o, int y)
+{
+	if (y == CHOIR_NONE || o->output_mean == NULL)
+		return y;
+	const choir_shape shape = *chi_export_shape(e, y);
+	const size_t n = (size_t) choir_shape_elements(&shape);
+	const char *means = chi_export_constants(e, "output", "mean", n, o->output_mean);
+	const char *factors = chi_export_constants(e, "output", "deviation", n, o->output_deviation);
+	return means == NULL || factors == NULL
+			? CHOIR_NONE
+			: chi_export_call(e, CHI_C_TO_UNITS, y, shape, ", %s.at, %s.at", factors, means);
 }
 
 static choir_status describe(chi_export *e, choir_layer *l, const choir_export_options *o)
@@ -83,7 +103,7 @@ static choir_status describe(chi_export *e, choir_layer *l, const choir_export_o
 		x = prepare(e, o, chi_export_new_value(e, e->input, false, true));
 	else
 		x = chi_export_new_value(e, CHOIR_SHAPE(e->input.dim[0], 1), true, true);
-	return chi_export_finish(e, chi_layer_describe(l, e, x));
+	return chi_export_finish(e, to_units(e, o, chi_layer_describe(l, e, x)));
 }
 
 static choir_status write_file(

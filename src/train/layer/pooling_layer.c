@@ -128,7 +128,7 @@ static choir_tensor *apply_global(choir_layer *l, choir_tensor *x)
 	if (x->shape.rank != 4)
 		return chi_layer_fail(l, x, "needs images [n, h, w, c]; the input is %s",
 				chi_shape_print(&x->shape, got));
-	return choir_mean(x, CHOIR_AXIS(1) | CHOIR_AXIS(2));
+	return choir_mean(x, CHOIR_AXES(1, 2));
 }
 
 static int describe_global(choir_layer *l, chi_export *e, int x)

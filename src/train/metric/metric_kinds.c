@@ -16,6 +16,7 @@ static choir_tensor *weigh(const choir_metric *m, choir_tensor *x, choir_tensor 
 	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
 	if (weights == NULL || x == NULL)
 		return x;
+	weights = chi_match_last_axis(weights, &x->shape);
 	choir_tensor *product = choir_multiply(x, choir_cast(weights, CHOIR_F64));
 	if (product == NULL || chi_shape_equal(&product->shape, &x->shape))
 		return product;
@@ -30,26 +31,46 @@ static choir_status check_classes(
 	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT], classes[32] = "classes";
 	const choir_shape *s = &scores->shape, *l = &labels->shape;
 	const int64_t known = m->kind == CHI_METRIC_PER_CLASS ? m->k : m->classes;
-	if (s->rank == 2 && l->rank == 1 && s->dim[0] == l->dim[0] &&
-			!chi_dtype_is_float(labels->dtype) && (known == 0 || known == s->dim[1]))
+	choir_shape rows = *s;
+	if (s->rank >= 2 && (rows.rank--, chi_shape_equal(&rows, l)) &&
+			!chi_dtype_is_float(labels->dtype) && (known == 0 || known == s->dim[rows.rank]))
 		return CHOIR_OK;
 	if (known != 0)
 		snprintf(classes, sizeof classes, "%" PRId64, known);
 	return chi_frame_fail(scores->frame, CHOIR_INVALID,
-			"metric \"%s\": %s needs scores [n, %s] and integer labels [n]; they are %s and %s %s",
+			"metric \"%s\": %s needs scores [n, .., %s] and integer labels [n, ..]; they are %s "
+			"and %s %s",
 			m->name, m->kind == CHI_METRIC_CONFUSION ? "a confusion matrix" : "accuracy", classes,
 			chi_shape_print(s, have), choir_dtype_name(labels->dtype), chi_shape_print(l, also));
 }
 
+// x in one axis.
+static choir_tensor *flat(choir_tensor *x)
+{
+	return x == NULL ? NULL : choir_reshape(x, CHOIR_SHAPE(choir_shape_elements(&x->shape)));
+}
+
 static choir_status check_labels(const choir_metric *m, choir_tensor *labels, int64_t classes)
 {
-	if (labels == NULL)
+	if ((labels = flat(labels)) == NULL)
 		return choir_error_status();
 	choir_tensor *ones = choir_fill(labels->frame, CHOIR_F64, labels->shape, 1);
 	choir_tensor *rows = ones == NULL ? NULL : chi_slices_new(ones, labels, classes);
 	char what[96];
 	snprintf(what, sizeof what, "metric \"%.60s\": labels", m->name);
 	return rows == NULL ? chi_frame_status(labels->frame) : chi_slices_check_indices(rows, what);
+}
+
+// Labels or targets, in the shape of scores or predictions, as in losses. NULL: recorded.
+static choir_tensor *match(const choir_metric *m, choir_tensor *labels, const choir_tensor *scores)
+{
+	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT];
+	choir_tensor *matched = chi_match_last_axis(labels, &scores->shape);
+	if (matched == NULL || chi_shape_equal(&scores->shape, &matched->shape))
+		return matched;
+	return chi_frame_fail_null(scores->frame, CHOIR_INVALID,
+			"metric \"%s\": scores are %s and labels %s; equal shapes are needed", m->name,
+			chi_shape_print(&scores->shape, have), chi_shape_print(&labels->shape, also));
 }
 
 static choir_tensor *said_yes(const choir_metric *m, choir_tensor *scores)
@@ -68,11 +89,8 @@ static choir_tensor *said_yes(const choir_metric *m, choir_tensor *scores)
 static choir_status compare(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
 		choir_tensor **said, choir_tensor **are)
 {
-	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT];
-	if (!chi_shape_equal(&scores->shape, &labels->shape))
-		return chi_frame_fail(scores->frame, CHOIR_INVALID,
-				"metric \"%s\": scores are %s and labels %s; equal shapes are needed", m->name,
-				chi_shape_print(&scores->shape, have), chi_shape_print(&labels->shape, also));
+	if ((labels = match(m, labels, scores)) == NULL)
+		return choir_error_status();
 	*said = said_yes(m, scores);
 	*are = choir_cast(choir_cast(labels, CHOIR_BOOL), CHOIR_F64);
 	return CHOIR_OK;
@@ -108,12 +126,8 @@ static double first(const choir_metric *m, const double sum[])
 static choir_status add_errors(const choir_metric *m, choir_tensor *predictions,
 		choir_tensor *targets, choir_tensor *weights, choir_tensor *sum[])
 {
-	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT];
-	if (!chi_shape_equal(&predictions->shape, &targets->shape))
-		return chi_frame_fail(predictions->frame, CHOIR_INVALID,
-				"metric \"%s\": predictions are %s and targets %s; equal shapes are needed",
-				m->name, chi_shape_print(&predictions->shape, have),
-				chi_shape_print(&targets->shape, also));
+	if ((targets = match(m, targets, predictions)) == NULL)
+		return choir_error_status();
 	choir_tensor *error =
 			choir_subtract(choir_cast(predictions, CHOIR_F64), choir_cast(targets, CHOIR_F64));
 	sum[0] = sum_all(m,
@@ -133,7 +147,7 @@ static choir_status add_variance(const choir_metric *m, choir_tensor *prediction
 		choir_tensor *targets, choir_tensor *weights, choir_tensor *sum[])
 {
 	CHOIR_TRY(add_errors(m, predictions, targets, weights, sum));
-	choir_tensor *target = choir_cast(targets, CHOIR_F64);
+	choir_tensor *target = choir_cast(match(m, targets, predictions), CHOIR_F64);
 	sum[2] = sum_all(m, target, weights);
 	sum[3] = sum_all(m, choir_square(target), weights);
 	return CHOIR_OK;
@@ -181,16 +195,17 @@ static choir_status add_top_k(const choir_metric *m, choir_tensor *scores, choir
 		choir_tensor *weights, choir_tensor *sum[])
 {
 	CHOIR_TRY(check_classes(m, scores, labels));
-	const int64_t n = scores->shape.dim[0], classes = scores->shape.dim[1];
+	const int64_t classes = scores->shape.dim[labels->shape.rank];
+	choir_shape column = labels->shape;
+	column.dim[column.rank++] = 1;
 	choir_tensor *all = choir_cast(scores, CHOIR_F64), *label = choir_cast(labels, CHOIR_I64);
 	CHOIR_TRY(check_labels(m, label, classes));
 	choir_tensor *here = choir_one_hot(label, classes, CHOIR_BOOL);
 	choir_tensor *at_label =
-			choir_max(choir_where(here, all, choir_number(all->frame, -INFINITY)), CHOIR_AXIS(1));
-	choir_tensor *above = at_label == NULL
-			? NULL
-			: choir_greater(all, choir_reshape(at_label, CHOIR_SHAPE(n, 1)));
-	choir_tensor *higher = choir_sum(choir_cast(above, CHOIR_F64), CHOIR_AXIS(1));
+			choir_max(choir_where(here, all, choir_number(all->frame, -INFINITY)), CHOIR_AXIS(-1));
+	choir_tensor *above =
+			at_label == NULL ? NULL : choir_greater(all, choir_reshape(at_label, column));
+	choir_tensor *higher = choir_sum(choir_cast(above, CHOIR_F64), CHOIR_AXIS(-1));
 	choir_tensor *hit =
 			choir_cast(choir_less(higher, choir_number(all->frame, (double) m->k)), CHOIR_F64);
 	sum[0] = sum_all(m, hit, weights);
@@ -204,9 +219,9 @@ static choir_status add_per_class(const choir_metric *m, choir_tensor *scores,
 	CHOIR_TRY(check_classes(m, scores, labels));
 	choir_tensor *label = choir_cast(labels, CHOIR_I64);
 	CHOIR_TRY(check_labels(m, label, m->k));
-	choir_tensor *hit = choir_cast(choir_equal(choir_argmax(scores, 1), label), CHOIR_F64);
-	choir_tensor *is = choir_one_hot(label, m->k, CHOIR_F64);
-	const choir_shape column = CHOIR_SHAPE(labels->shape.dim[0], 1);
+	choir_tensor *hit = choir_cast(choir_equal(choir_argmax(scores, -1), label), CHOIR_F64);
+	choir_tensor *is = choir_one_hot(flat(label), m->k, CHOIR_F64);
+	const choir_shape column = CHOIR_SHAPE(choir_shape_elements(&labels->shape), 1);
 	choir_tensor *const counted[] = { weigh(m, hit, weights), weigh(m, ones_like(hit), weights) };
 	for (int i = 0; i < 2; i++)
 		sum[i] = counted[i] == NULL
@@ -347,11 +362,11 @@ static choir_status count_accuracy(const choir_metric *m, choir_tensor *scores,
 		choir_tensor *labels, choir_tensor *weights, choir_tensor **total, choir_tensor **count)
 {
 	CHOIR_TRY(check_classes(m, scores, labels));
-	choir_tensor *off = choir_subtract(choir_argmax(scores, 1), choir_cast(labels, CHOIR_I64));
+	choir_tensor *off = choir_subtract(choir_argmax(scores, -1), choir_cast(labels, CHOIR_I64));
 	choir_tensor *wrong = choir_cast(choir_cast(off, CHOIR_BOOL), CHOIR_F64);
 	*total = choir_sum(weigh(m, wrong, weights), CHOIR_ALL_AXES);
 	*count = weights == NULL
-			? choir_number(scores->frame, (double) scores->shape.dim[0])
+			? choir_number(scores->frame, (double) choir_shape_elements(&labels->shape))
 			: choir_sum(weigh(m, choir_fill(scores->frame, CHOIR_F64, labels->shape, 1), weights),
 					  CHOIR_ALL_AXES);
 	return CHOIR_OK;
@@ -362,13 +377,11 @@ static choir_status count_confusion(const choir_metric *m, choir_tensor *scores,
 		choir_tensor *labels, choir_tensor **total, choir_tensor **count)
 {
 	choir_frame *f = scores->frame;
-	const int64_t n = scores->shape.rank == 0 ? 0 : scores->shape.dim[0];
 	CHOIR_TRY(check_classes(m, scores, labels));
-	choir_tensor *ones = choir_fill(f, CHOIR_F64, CHOIR_SHAPE(n), 1);
-	choir_tensor *label = choir_cast(labels, CHOIR_I64);
+	choir_tensor *label = choir_cast(flat(labels), CHOIR_I64), *ones = ones_like(label);
 	CHOIR_TRY(check_labels(m, label, m->classes));
 	choir_tensor *size = choir_fill(f, CHOIR_I64, CHOIR_SCALAR, (double) m->classes);
-	choir_tensor *place = choir_add(choir_multiply(label, size), choir_argmax(scores, 1));
+	choir_tensor *place = choir_add(choir_multiply(label, size), flat(choir_argmax(scores, -1)));
 	choir_tensor *counts =
 			choir_to_dense(choir_indexed_slices(ones, place, m->classes * m->classes));
 	*total = choir_reshape(counts, CHOIR_SHAPE(m->classes, m->classes));

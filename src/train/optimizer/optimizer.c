@@ -92,12 +92,16 @@ static choir_status check_consistency(choir_strategy *s, const choir_optimizer *
 	const choir_loss_scale *scale = &made->loss_scale;
 	CHOIR_TRY(chi_strategy_same(s,
 			"optimizer %s, rate %.9g, clip_norm %.9g, weight_decay %.9g, momentum %.9g, "
-			"nesterov %d, betas %.9g %.9g, epsilon %.9g, rho %.9g, nonfinite %d, "
-			"schedule %d of %lld steps after %lld, factor %.9g",
+			"nesterov %d",
 			made->kind->name, o->learning_rate, o->global_clip_norm, o->weight_decay, o->momentum,
-			(int) o->nesterov, o->beta1, o->beta2, o->epsilon, o->rho, (int) o->nonfinite,
-			(int) schedule->kind, (long long) schedule->steps, (long long) schedule->warmup,
-			schedule->factor));
+			(int) o->nesterov));
+	CHOIR_TRY(chi_strategy_same(s,
+			"optimizer %s, betas %.9g %.9g, epsilon %.9g, rho %.9g, nonfinite %d",
+			made->kind->name, o->beta1, o->beta2, o->epsilon, o->rho, (int) o->nonfinite));
+	CHOIR_TRY(
+			chi_strategy_same(s, "optimizer %s, schedule %d of %lld steps after %lld, factor %.9g",
+					made->kind->name, (int) schedule->kind, (long long) schedule->steps,
+					(long long) schedule->warmup, schedule->factor));
 	CHOIR_TRY(chi_strategy_same(s,
 			"optimizer %s, loss scale %s from %.9g, %lld, %.9g, %zu groups of contents "
 			"%016" PRIx64,
@@ -278,8 +282,22 @@ static choir_status give_ready(void *user, size_t index, choir_tensor *gradient)
 			g->optimizer, g->replica, choir_tensor_variable(g->source[index]), gradient);
 }
 
-static choir_status find_sources(
-		const choir_optimizer *o, const choir_tape *tape, choir_tensor ***sources, size_t *n)
+// NULL: all.
+typedef struct {
+	size_t n;
+	choir_variable *const *variable;
+} chosen;
+
+static bool is_chosen(const chosen *c, const choir_variable *v)
+{
+	size_t i = 0;
+	while (c != NULL && i < c->n && c->variable[i] != v && c->variable[i] != v->parent)
+		i++;
+	return c == NULL || i < c->n;
+}
+
+static choir_status find_sources(const choir_optimizer *o, const choir_tape *tape, const chosen *c,
+		choir_tensor ***sources, size_t *n)
 {
 	choir_frame *f = tape->frame;
 	*n = 0;
@@ -288,7 +306,7 @@ static choir_status find_sources(
 		return chi_frame_record_error(f);
 	for (size_t i = 0; i < tape->n_reads; i++) {
 		const choir_variable *v = choir_tensor_variable(tape->reads[i]);
-		if (v->trainable && v->shards == 0)
+		if (v->trainable && v->shards == 0 && is_chosen(c, v))
 			(*sources)[(*n)++] = tape->reads[i];
 	}
 	if (*n == 0)
@@ -298,7 +316,8 @@ static choir_status find_sources(
 	return CHOIR_OK;
 }
 
-choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tensor *loss, choir_tape *tape)
+static choir_status minimize(
+		choir_optimizer *o, choir_tensor *loss, choir_tape *tape, const chosen *c)
 {
 	if (tape == NULL || loss == NULL)
 		return chi_frame_status(tape != NULL ? tape->frame : choir_tensor_frame(loss));
@@ -319,9 +338,24 @@ choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tensor *loss, ch
 	loss = choir_optimizer_scale_loss(o, g.replica, loss);
 	if (loss == NULL)
 		return chi_frame_status(f);
-	CHOIR_TRY(find_sources(o, tape, &g.source, &n));
+	CHOIR_TRY(find_sources(o, tape, c, &g.source, &n));
 	CHOIR_TRY(chi_tape_backward(tape, loss, n, g.source, give_ready, &g));
 	return chi_gradients_apply(o->apply, g.replica);
+}
+
+choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tensor *loss, choir_tape *tape)
+{
+	return minimize(o, loss, tape, NULL);
+}
+
+choir_status choir_optimizer_minimize_variables(choir_optimizer *o, choir_tensor *loss,
+		choir_tape *tape, size_t n, choir_variable *const variables[])
+{
+	for (size_t i = 0; i < n; i++)
+		if (variables == NULL || variables[i] == NULL)
+			return choir_fail(
+					CHOIR_INVALID, "minimize_variables: variable %zu of %zu is NULL", i, n);
+	return minimize(o, loss, tape, &(chosen){ n, variables });
 }
 
 static choir_status check_pair(choir_optimizer *o, choir_cross *x, size_t i,

@@ -44,6 +44,7 @@ struct choir_optimizer {
 	choir_loss_scale loss_scale;
 	chi_parameter_group *group;
 	size_t groups;
+	chi_atomic32 groups_known; // chi_groups_check was successful
 	double scale;
 	int64_t finite_updates;
 	chi_gradients *apply;
@@ -67,6 +68,8 @@ void chi_loss_scale_move(choir_optimizer *o, bool finite);
 // After the other options are resolved. o owns the groups, even after a failure.
 choir_status chi_groups_make(choir_optimizer *o, const choir_optimizer_options *given);
 const chi_parameter_group *chi_groups_find(const choir_optimizer *o, const char *name);
+// CHOIR_NOT_FOUND: a group matches no variable of the strategy, or a pattern that freezes none.
+choir_status chi_groups_check(choir_optimizer *o);
 void chi_groups_free(choir_optimizer *o);
 choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_replica *r);
 // Of update `step`, from 0. CHOIR_INVALID: the program's function returned an invalid rate.

@@ -91,6 +91,38 @@ const chi_parameter_group *chi_groups_find(const choir_optimizer *o, const char 
 	return NULL;
 }
 
+static bool names_one(choir_strategy *s, const char *pattern)
+{
+	chi_mutex_lock(&s->lock);
+	const choir_variable *v = s->variables;
+	while (v != NULL && (v->slot || v->parent != NULL || fnmatch(pattern, v->name, 0) != 0))
+		v = v->next;
+	chi_mutex_unlock(&s->lock);
+	return v != NULL;
+}
+
+// Each pattern that freezes names a variable: a typing error would train it.
+choir_status chi_groups_check(choir_optimizer *o)
+{
+	for (size_t i = 0; i < o->groups; i++) {
+		const chi_parameter_group *g = &o->group[i];
+		const char *pattern = g->names, *unknown = NULL;
+		size_t known = 0;
+		for (size_t k = 0; k < g->patterns; k++, pattern += strlen(pattern) + 1) {
+			const bool found = names_one(o->strategy, pattern);
+			known += found;
+			unknown = found || unknown != NULL ? unknown : pattern;
+		}
+		if (unknown != NULL && (known == 0 || g->rate == 0))
+			return choir_fail(CHOIR_NOT_FOUND,
+					"optimizer %s: group %zu: \"%s\" matches no variable; patterns like "
+					"\"dense/*\" or \"*/bias\" are needed",
+					o->kind->name, i, unknown);
+	}
+	chi_atomic32_store(&o->groups_known, 1);
+	return CHOIR_OK;
+}
+
 void chi_groups_free(choir_optimizer *o)
 {
 	for (size_t i = 0; i < o->groups; i++)

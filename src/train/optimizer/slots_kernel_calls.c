@@ -252,6 +252,8 @@ static choir_status begin(void *user, void *of_update, size_t n, choir_variable 
 		return choir_fail(CHOIR_STATE,
 				"%s: the averages are in place of the weights; swap them back before an update",
 				o->kind->name);
+	if (chi_atomic32_load(&o->groups_known) == 0)
+		CHOIR_TRY(chi_groups_check(o));
 	void *array = now->item;
 	const bool grown = chi_grow(&array, &now->capacity, n, sizeof(chi_optimized_variable *));
 	now->item = array;

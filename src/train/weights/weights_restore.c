@@ -49,8 +49,10 @@ choir_status chi_weights_compare(const char *path, const chi_weights *w, const c
 	for (int i = 0; i < 3; i++)
 		chi_name_list_print(&text, &list[i]);
 	if (list[0].n + list[1].n + list[2].n > 0)
-		status = choir_fail(CHOIR_INVALID, "%s: its weights differ from this strategy's; %s", path,
-				text.data == NULL ? "" : text.data);
+		status = choir_fail(CHOIR_INVALID,
+				"%s: its weights differ from this strategy's; %s (choir_strategy_restore_partial "
+				"takes some, or other names by a .map)",
+				path, text.data == NULL ? "" : text.data);
 	chi_text_free(&text);
 	for (int i = 0; i < 3; i++)
 		chi_text_free(&list[i].text);

@@ -299,5 +299,6 @@ choir_status choir_strategy_save(choir_strategy *s, const char *path, const char
 choir_status choir_strategy_save_mapped(
 		choir_strategy *s, const char *path, const char *map, const char *metadata)
 {
-	return map == NULL ? chi_error_null("save_mapped: the map") : save(s, path, map, metadata);
+	return map == NULL ? chi_error_null("save_mapped: the map is NULL")
+					   : save(s, path, map, metadata);
 }

@@ -320,6 +320,44 @@ TEST(gradients_of_losses)
 	given_close(&g);
 }
 
+static choir_tensor *loss_of(int kind, choir_tensor *targets, choir_tensor *predictions)
+{
+	return kind == 0	? choir_mean_squared_error(targets, predictions)
+			: kind == 1 ? choir_huber(targets, predictions, 1)
+			: kind == 2 ? choir_sigmoid_cross_entropy(targets, predictions)
+			: kind == 3 ? choir_hinge(targets, predictions)
+						: choir_kl_divergence(targets, predictions);
+}
+
+// As in Keras, a last axis of 1 may be missing; other shapes are refused, not broadcast.
+TEST(targets_and_predictions_have_one_shape)
+{
+	static const char *const names[] = {
+		"mean_squared_error:", "huber:", "sigmoid_cross_entropy:", "hinge:", "kl_divergence:"
+	};
+	const choir_shape row = CHOIR_SHAPE(3), column = CHOIR_SHAPE(3, 1),
+					  block = CHOIR_SHAPE(2, 3, 1);
+	const double t[6] = { 1, 0, 1, 1, 0, 0 }, p[6] = { 2, 0.5, -1, 0.25, 3, 1 };
+	for (int kind = 0; kind < 5; kind++) {
+		given g;
+		given_open(&g, "cpu:0", 1);
+		choir_tensor *equal = loss_of(kind, f64(&g, column, t), f64(&g, column, p));
+		const double *needed = choir_tensor_data(equal);
+		given_equal(loss_of(kind, f64(&g, row, t), f64(&g, column, p)), 3, needed);
+		if (kind < 4) // of a distribution
+			given_equal(loss_of(kind, f64(&g, column, t), f64(&g, row, p)), 3, needed);
+		choir_tensor *flat = loss_of(kind, f64(&g, CHOIR_SHAPE(2, 3), t), f64(&g, block, p));
+		assert_int_equal(choir_tensor_shape(flat)->dim[0], 2);
+		assert_int_equal(choir_tensor_shape(flat)->rank, 1);
+		assert_non_null(loss_of(kind, f64(&g, CHOIR_SCALAR, t), f64(&g, block, p)));
+		assert_null(loss_of(kind, f64(&g, row, t), f64(&g, CHOIR_SHAPE(2, 3), p)));
+		given_failure(&g, CHOIR_INVALID, names[kind]);
+		assert_null(loss_of(kind, f64(&g, CHOIR_SHAPE(1, 1), t), f64(&g, column, p)));
+		given_failure(&g, CHOIR_INVALID, "targets are [1, 1] and predictions [3, 1]");
+		given_close(&g);
+	}
+}
+
 TEST(losses_are_their_formulas)
 {
 	const double x[4] = { 0.5, -3, 2, 0 }, target[4] = { 0, 0, 0, 1 };

@@ -94,8 +94,8 @@ TEST(elementwise_results_are_rounded_once)
 
 TEST(sums_have_the_bits_of_f32)
 {
-	static const choir_axes axes[] = { CHOIR_ALL_AXES, CHOIR_AXIS(0), CHOIR_AXIS(1),
-		CHOIR_AXIS(0) | CHOIR_AXIS(1), CHOIR_AXIS(1) | CHOIR_AXIS(2) };
+	const choir_axes axes[] = { CHOIR_ALL_AXES, CHOIR_AXIS(0), CHOIR_AXIS(1), CHOIR_AXES(0, 1),
+		CHOIR_AXES(1, 2) };
 	given g;
 	given_open(&g, "cpu:0", 4);
 	for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {

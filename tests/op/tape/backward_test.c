@@ -156,7 +156,7 @@ TEST(wrong_use)
 	assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_OK);
 	assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_STATE);
 	assert_null(gradient);
-	given_failure(&g, CHOIR_STATE, "already");
+	given_failure(&g, CHOIR_STATE, "already*choir_tape_gradient_recorded");
 
 	tape = choir_tape_begin(g.frame);
 	x = choir_fill(g.frame, CHOIR_I32, CHOIR_SHAPE(2), 1), y = fill(&g, 1);

@@ -117,8 +117,8 @@ static void reduce_with_axes(void)
 		assert_true(isnan(mean) && isnan(from_end));
 	} else {
 		assert_float_equal((float) from_end, (float) (2 * sum / rows), 1e-4f);
-		assert_float_equal((float) total(CHOIR_MEAN, "rows", CHOIR_AXIS(0) | CHOIR_AXIS(-1)),
-				(float) (sum / rows), 1e-4f);
+		assert_float_equal(
+				(float) total(CHOIR_MEAN, "rows", CHOIR_AXES(0, -1)), (float) (sum / rows), 1e-4f);
 		assert_float_equal((float) mean, (float) (2 * sum / rows), 1e-4f);
 		assert_float_equal((float) whole, (float) (sum / rows), 1e-4f);
 	}

@@ -168,7 +168,11 @@ TEST(the_last_and_the_best)
 		else
 			assert_steps(directory, 3, smallest);
 		assert_failed(choir_checkpoint_manager_save(m, "epoch=9"), CHOIR_INVALID, "\"accuracy\"");
-		assert_failed(choir_checkpoint_manager_save(m, "accuracy=nan"), CHOIR_INVALID, "accuracy");
+		assert_failed(choir_checkpoint_manager_save(m, "accuracy=x"), CHOIR_INVALID, "accuracy");
+		saved_must(choir_checkpoint_manager_save(m, "accuracy=nan")); // not among the best
+		saved_must(choir_checkpoint_manager_wait(m));
+		static const int64_t then[2][4] = { { 2, 4, 7, 7 }, { 1, 6, 7, 7 } };
+		assert_steps(directory, 4, then[min]);
 		choir_checkpoint_manager_free(m);
 		problem_close(&p);
 	}

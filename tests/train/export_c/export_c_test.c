@@ -314,6 +314,33 @@ TEST_WITHIN(scaled_and_standardized, scoped_open, scoped_close)
 	dlclose(library);
 }
 
+TEST_WITHIN(missing_numbers_and_units_of_the_data, scoped_open, scoped_close)
+{
+	typedef void predict_fn(const float *, float *, float *);
+	static const float x[] = { NAN, 50 }, mean[] = { 0.1f, 0.2f }, deviation[] = { 0.5f, 3 };
+	static const float output_mean[] = { 7.7f, -3 }, output_deviation[] = { 2, 1.3f };
+	float y[2], scratch[16];
+	predict_fn *function = NULL;
+	void *library;
+	const choir_export_options o = { .size = sizeof o,
+		.mean = mean,
+		.deviation = deviation,
+		.fill_nan = CHOIR_ON,
+		.output_mean = output_mean,
+		.output_deviation = output_deviation };
+	assert_int_equal(choir_layer_export_c(choir_activation_new(CHOIR_RELU), CHOIR_F32,
+							 CHOIR_SHAPE(2), &o, files_path("model.c")),
+			CHOIR_OK);
+	void *found = compile(files_path("model.c"), &library);
+	memcpy(&function, &found, sizeof found);
+	function(x, y, scratch);
+	const float by = 1 / deviation[1], standardized = (x[1] - mean[1]) * by;
+	const float product = standardized * output_deviation[1];
+	assert_true(y[0] == output_mean[0]);
+	assert_true(y[1] == product + output_mean[1]);
+	dlclose(library);
+}
+
 static void assert_refused(choir_layer *l, choir_dtype dtype, choir_shape input,
 		const choir_export_options *o, choir_status status, const char *text)
 {
@@ -373,6 +400,11 @@ TEST_WITHIN(what_cannot_be, scoped_open, scoped_close)
 	assert_refused(dense, CHOIR_F32, four,
 			CHOIR_OPTIONS(choir_export_options, .mean = (const float[4]){ 0 }), CHOIR_INVALID,
 			"deviations");
+	assert_refused(dense, CHOIR_F32, four,
+			CHOIR_OPTIONS(choir_export_options, .fill_nan = CHOIR_ON), CHOIR_INVALID, ".mean");
+	assert_refused(dense, CHOIR_F32, four,
+			CHOIR_OPTIONS(choir_export_options, .output_mean = (const float[4]){ 0 }),
+			CHOIR_INVALID, ".output_deviation");
 	assert_int_equal(choir_layer_export_c(dense, CHOIR_F32, four, NULL, NULL), CHOIR_INVALID);
 	assert_int_equal(export_to(dense, CHOIR_F32, four, "/no/such/file.c"), CHOIR_IO);
 }

@@ -115,6 +115,10 @@ TEST(outside_replicas)
 	choir_tensor *label = choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(JUDGED), judged_labels);
 	assert_int_equal(choir_metric_update(m.confusion, label, all), CHOIR_OK);
 	assert_matrix(m.confusion, 1);
+	all = choir_reshape(all, CHOIR_SHAPE(2, JUDGED / 2, JUDGED_CLASSES)); // two sequences
+	label = choir_reshape(label, CHOIR_SHAPE(2, JUDGED / 2));
+	assert_int_equal(choir_metric_update(m.confusion, label, all), CHOIR_OK);
+	assert_matrix(m.confusion, 2);
 	choir_tensor *whole = choir_constant(f, CHOIR_I32, CHOIR_SHAPE(2), (int32_t[]){ 0, 1 });
 	assert_int_equal(choir_metric_update(m.precision, whole, whole), CHOIR_OK); // integers, too
 	assert_true(choir_metric_result(m.precision) == 1);
@@ -144,7 +148,7 @@ static choir_status other_classes(choir_replica *r, void *user)
 static choir_status other_shapes(choir_replica *r, void *user)
 {
 	return choir_metric_update(user, choir_fill(r->frame, CHOIR_I32, CHOIR_SHAPE(2), 0),
-			choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, 1), 0));
+			choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, 2), 0));
 }
 
 static void refused_when_made(choir_strategy *s)
@@ -172,9 +176,9 @@ TEST(refused)
 			"replica 1*\"confusion\"*indices[1]*3");
 	assert_int_equal(choir_metric_reset(m.confusion), CHOIR_OK); // replica 0 had counted already
 	assert_failed(choir_strategy_run(s, other_classes, m.confusion, NULL, NULL), CHOIR_INVALID,
-			"[n, 3]*[n]*[2, 4]*i32*[2]");
+			"[n, .., 3]*[n, ..]*[2, 4]*i32*[2]");
 	assert_failed(choir_strategy_run(s, other_shapes, m.recall, NULL, NULL), CHOIR_INVALID,
-			"metric \"recall\":*[2, 1]*[2]");
+			"metric \"recall\":*[2, 2]*[2]");
 	assert_matrix(m.confusion, 0);
 	assert_true(isnan(choir_metric_result(m.confusion)));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "confusion");

@@ -209,6 +209,56 @@ TEST_WITHIN(equal_targets_have_no_r2, scoped_open, scoped_close)
 	assert_true(isnan(choir_metric_result(auc)));
 }
 
+// Of scores [2, 3, classes] and labels [2, 3], which one metric gets as [6, classes] and [6].
+TEST_WITHIN(positions_count_as_examples, scoped_open, scoped_close)
+{
+	const scoped *at = *state;
+	for (int kind = 0; kind < 6; kind++) {
+		double result[2];
+		for (int flat = 0; flat < 2; flat++) {
+			char name[8] = { 'm', (char) ('0' + kind), flat ? 'f' : 's' };
+			choir_metric *m = kind < 2 ? choir_metric_new(name, CHOIR_METRIC_ACCURACY)
+					: kind < 4		   ? choir_top_k_accuracy_new(name, 2)
+									   : choir_mean_per_class_accuracy_new(name, JUDGED_CLASSES);
+			choir_tensor *scores = choir_borrow(at->frame, CHOIR_F32,
+					flat ? CHOIR_SHAPE(JUDGED, JUDGED_CLASSES)
+						 : CHOIR_SHAPE(2, JUDGED / 2, JUDGED_CLASSES),
+					judged_scores);
+			const choir_shape rows = flat ? CHOIR_SHAPE(JUDGED) : CHOIR_SHAPE(2, JUDGED / 2);
+			choir_tensor *labels = choir_borrow(at->frame, CHOIR_U8, rows, judged_labels);
+			choir_tensor *w = choir_borrow(at->frame, CHOIR_F32, rows, weights);
+			assert_int_equal(kind % 2 == 0 ? choir_metric_update(m, labels, scores)
+										   : choir_metric_update_weighted(m, labels, scores, w),
+					CHOIR_OK);
+			result[flat] = choir_metric_result(m);
+		}
+		assert_true(result[0] > 0 && result[0] == result[1]);
+	}
+}
+
+TEST_WITHIN(a_last_axis_of_1_may_be_missing, scoped_open, scoped_close)
+{
+	const scoped *at = *state;
+	choir_metric *m[] = { choir_metric_new("mse", CHOIR_METRIC_MEAN_SQUARED_ERROR),
+		choir_metric_new("r2", CHOIR_METRIC_R2), choir_auc_new("auc", 0) };
+	for (int i = 0; i < 3; i++) {
+		double result[4];
+		for (int axes = 0; axes < 4; axes++) {
+			const choir_shape row = CHOIR_SHAPE(JUDGED), column = CHOIR_SHAPE(JUDGED, 1);
+			choir_tensor *truths =
+					choir_borrow(at->frame, CHOIR_I32, axes & 1 ? column : row, judged_truths);
+			choir_tensor *chances =
+					choir_borrow(at->frame, CHOIR_F32, axes & 2 ? column : row, judged_chances);
+			choir_tensor *w = choir_borrow(at->frame, CHOIR_F32, row, weights);
+			assert_int_equal(choir_metric_update_weighted(m[i], truths, chances, w), CHOIR_OK);
+			result[axes] = choir_metric_result(m[i]);
+			assert_int_equal(choir_metric_reset(m[i]), CHOIR_OK);
+		}
+		for (int axes = 0; axes < 4; axes++)
+			assert_true(result[axes] == result[0]);
+	}
+}
+
 TEST_WITHIN(what_is_refused, scoped_open, scoped_close)
 {
 	const scoped *at = *state;

@@ -147,7 +147,7 @@ TEST(refused)
 		chi_error_clear();
 	}
 	assert_failed(choir_strategy_run(s, bad_update, m.accuracy, NULL, NULL), CHOIR_INVALID,
-			"[n, classes]*[n]*[4, 2]*i32*[3]");
+			"[n, .., classes]*[n, ..]*[4, 2]*i32*[3]");
 	assert_failed(
 			choir_strategy_run(s, bad_update, m.mean, NULL, NULL), CHOIR_INVALID, "[4, 2]*[3]");
 	assert_failed(choir_strategy_run(other, bad_update, m.mean, NULL, NULL), CHOIR_INVALID,

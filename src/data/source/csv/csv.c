@@ -40,13 +40,13 @@ static bool store(choir_dtype dtype, const chi_decimal *d, void *to)
 	case CHOIR_F64:
 		return chi_decimal_f64(d, to);
 	case CHOIR_I64:
-		return chi_decimal_i64(d, to);
+		return chi_decimal_whole(d, to);
 	default:
 		break;
 	}
 	const int64_t min = dtype == CHOIR_I32 ? INT32_MIN : 0;
 	const int64_t max = dtype == CHOIR_I32 ? INT32_MAX : dtype == CHOIR_U8 ? UINT8_MAX : 1;
-	if (!chi_decimal_i64(d, &whole) || whole < min || whole > max)
+	if (!chi_decimal_whole(d, &whole) || whole < min || whole > max)
 		return false;
 	if (dtype == CHOIR_I32)
 		*(int32_t *) to = (int32_t) whole;
@@ -65,6 +65,13 @@ static bool store_not_finite(choir_dtype dtype, const chi_csv_text *t, void *to)
 	else
 		*(double *) to = value;
 	return true;
+}
+
+static bool is_finite(const chi_csv_schema *s, choir_dtype dtype, const void *value)
+{
+	return !s->finite || (dtype != CHOIR_F32 && dtype != CHOIR_F64) ||
+			isfinite(dtype == CHOIR_F32 ? (double) *(const float *) value
+										: *(const double *) value);
 }
 
 static row_end wrong_field(
@@ -118,7 +125,7 @@ static row_end unknown_category(
 static row_end take_category(
 		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, void *to)
 {
-	const int32_t number = chi_categories_find(f->categories, t->text, t->length);
+	const int32_t number = chi_csv_find_class(&c->schema, f, t);
 	if (f->one_hot)
 		memset(to, 0, f->width * sizeof(float));
 	if (f->one_hot && number >= 0)
@@ -158,12 +165,12 @@ static row_end take_value(
 		return take_category(c, f, t, at, to);
 	if (f->date)
 		return take_date(c, f, t, at, to);
-	if (chi_decimal_read(t->text, &d) && d.end == t->text + t->length
-					? store((choir_dtype) f->dtype, &d, to)
-					: store_not_finite((choir_dtype) f->dtype, t, to))
-		return ROW_GOOD;
+	const choir_dtype dtype = (choir_dtype) f->dtype;
+	if (chi_csv_number(&c->schema, t, &d) ? store(dtype, &d, to) : store_not_finite(dtype, t, to))
+		return is_finite(&c->schema, dtype, to) ? ROW_GOOD
+												: wrong_field(c, f, t, at, "is not finite");
 	char what[32];
-	snprintf(what, sizeof what, "is not a valid %s", choir_dtype_name((choir_dtype) f->dtype));
+	snprintf(what, sizeof what, "is not a valid %s", choir_dtype_name(dtype));
 	return wrong_field(c, f, t, at, what);
 }
 
@@ -172,7 +179,7 @@ static bool take_number(
 {
 	chi_decimal d;
 	if (!f->wanted || f->category || f->date || f->indicator || c->schema.numbers_missing ||
-			!chi_decimal_read(*p, &d))
+			!chi_decimal_read_with(*p, c->schema.decimal, &d))
 		return false;
 	if (*d.end == c->rows.separator)
 		*how = CHI_CSV_NEXT;
@@ -180,7 +187,8 @@ static bool take_number(
 		*how = CHI_CSV_LAST;
 	else
 		return false;
-	if (!store((choir_dtype) f->dtype, &d, to))
+	if (!store((choir_dtype) f->dtype, &d, to) ||
+			!is_finite(&c->schema, (choir_dtype) f->dtype, to))
 		return false;
 	*p = d.end + 1;
 	return true;
@@ -204,6 +212,23 @@ static row_end not_whole(csv *c, size_t fields, const char *p, chi_csv_end how)
 	return ROW_WRONG;
 }
 
+static void store_unknown(const chi_csv_field *f, void *to)
+{
+	switch (f->category ? CHOIR_I32 : (choir_dtype) f->dtype) {
+	case CHOIR_F32:
+		*(float *) to = NAN;
+		break;
+	case CHOIR_F64:
+		*(double *) to = NAN;
+		break;
+	case CHOIR_I32:
+		*(int32_t *) to = -1;
+		break;
+	default:
+		*(int64_t *) to = -1;
+	}
+}
+
 // Field i goes to to[target] + offset.
 static row_end take_row(csv *c, char *const to[])
 {
@@ -223,9 +248,11 @@ static row_end take_row(csv *c, char *const to[])
 		if (how != CHI_CSV_NEXT && how != CHI_CSV_LAST)
 			break;
 		const row_end one = f->wanted ? take_value(c, f, &t, start, at) : ROW_GOOD;
-		if (one == ROW_WRONG)
+		if (one != ROW_GOOD && f->optional)
+			store_unknown(f, at);
+		else if (one == ROW_WRONG)
 			return ROW_WRONG;
-		if (one == ROW_DROPPED)
+		else if (one == ROW_DROPPED)
 			row = ROW_DROPPED;
 	}
 	how = chi_csv_close(r, &c->schema, &p, how);
@@ -334,6 +361,8 @@ static uint64_t csv_signature(const choir_dataset *d)
 {
 	const chi_csv_schema *s = &((const csv *) d)->schema;
 	uint64_t sum = (uint64_t) s->missing * 2 + s->skip;
+	if (s->decimal != '.')
+		sum = chi_hash_mix(sum + (uint64_t) s->decimal);
 	for (size_t i = 0; i < s->missing_texts; i++)
 		sum = chi_hash_mix(sum + chi_hash_text(s->missing_text[i]));
 	return sum;
@@ -381,9 +410,12 @@ static bool needs_infer(const chi_csv_schema *s, const choir_csv_options *o)
 	return needs;
 }
 
-static choir_status check_seek_index(char separator, char quote)
+static choir_status check_seek_index(char separator, char quote, char decimal)
 {
 	static const char taken[] = "0123456789+-.eE\r\n";
+	if (decimal != '\0' && decimal != '.' && decimal != ',')
+		return choir_fail(CHOIR_INVALID,
+				"csv dataset: decimal '%c' given; a point or a comma needed", decimal);
 	if (separator == quote || strchr(taken, separator) || strchr(taken, quote))
 		return choir_fail(CHOIR_INVALID,
 				"csv dataset: separator '%c' and quote '%c' given; two different characters that "
@@ -409,11 +441,15 @@ static choir_status find_schema(csv *c, const choir_csv_options *o)
 static choir_status prepare(csv *c, const char *path, const choir_csv_options *o)
 {
 	const char separator = o->separator ? o->separator : ',', quote = o->quote ? o->quote : '"';
-	CHOIR_TRY(check_seek_index(separator, quote));
+	CHOIR_TRY(check_seek_index(separator, quote, o->decimal));
 	CHOIR_TRY(chi_files_paths(&c->paths, csv_stage.name, path, o->files));
 	CHOIR_TRY(chi_csv_schema_set(&c->schema, o));
 	CHOIR_TRY(chi_csv_rows_init(&c->rows, &c->paths, separator, quote));
 	CHOIR_TRY(chi_csv_open(&c->rows));
+	if (o->find_separator && !o->separator && c->schema.header)
+		CHOIR_TRY(chi_csv_find_separator(&c->rows));
+	c->schema.numbers_missing =
+			c->schema.numbers_missing || c->rows.separator == c->schema.decimal;
 	c->schema.file = c->paths.path[0];
 	CHOIR_TRY(chi_csv_read_names(&c->rows, &c->schema));
 	CHOIR_TRY(chi_csv_choose(&c->schema, o));
@@ -483,6 +519,22 @@ choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *
 	return made ? &made->base : NULL;
 }
 
+// Of the values of a text column, at least 9 of 10 are of the k-th kind.
+static bool is_mostly(const chi_csv_field *f, size_t k, choir_csv_inferred *found)
+{
+	static const char *const kinds[] = { [CHI_CSV_ODD_NUMBER] = "numbers",
+		[CHI_CSV_ODD_DATE] = "dates",
+		[CHI_CSV_ODD_COMMA] = "numbers with a decimal comma" };
+	const chi_csv_odd *odd = &f->odd[k];
+	if (f->words || odd->n * 10 > found->values)
+		return false;
+	found->mostly = kinds[k];
+	found->others = odd->n;
+	found->other_row = odd->row;
+	found->other = odd->row > 0 ? odd->text : NULL;
+	return true;
+}
+
 bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found)
 {
 	if (!d || d->stage != &csv_stage || i >= ((const csv *) d)->schema.n)
@@ -500,7 +552,14 @@ bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferr
 							  : CHOIR_CSV_NUMBER,
 		.categories = f->wanted && f->categories ? chi_categories_count(f->categories) : 0,
 		.indicator = f->indicator,
+		.values = c->schema.rows - c->schema.bad - f->missing,
 	};
+	if (!f->odd)
+		return true;
+	found->other_row = f->odd[CHI_CSV_ODD_NUMBER].row;
+	found->other = f->odd[CHI_CSV_ODD_NUMBER].text;
+	for (size_t k = 0; k < CHI_CSV_ODDS && !is_mostly(f, k, found); k++)
+		continue;
 	return true;
 }
 
@@ -510,4 +569,9 @@ const char *choir_csv_dataset_category(const choir_dataset *d, size_t i, size_t 
 		return NULL;
 	const chi_csv_field *f = &((const csv *) d)->schema.field[i];
 	return f->wanted && f->categories ? chi_categories_text(f->categories, k) : NULL;
+}
+
+char choir_csv_dataset_separator(const choir_dataset *d)
+{
+	return d && d->stage == &csv_stage ? ((const csv *) d)->rows.separator : '\0';
 }

@@ -3,6 +3,7 @@
 
 #include "base/glob.h"
 #include "data/source/csv/categories.h"
+#include "data/source/csv/decimal.h"
 #include "data/source/reader.h"
 #include "data/dataset.h"
 
@@ -30,6 +31,7 @@ typedef struct {
 	size_t capacity, length;
 	size_t at;
 	bool ended;
+	bool named_separator; // by a first line "sep=;"
 	uint64_t offset;
 	int64_t row; // next, from 1; 0: header
 	char *scratch;
@@ -39,6 +41,9 @@ typedef struct {
 
 choir_status chi_csv_rows_init(chi_csv_rows *r, const chi_glob *paths, char separator, char quote);
 void chi_csv_rows_free(chi_csv_rows *r);
+void chi_csv_set_separator(chi_csv_rows *r, char separator);
+// Of the opened file, whose header is whole in the buffer, else ','.
+choir_status chi_csv_find_separator(chi_csv_rows *r);
 void chi_csv_rows_rewind(chi_csv_rows *r);
 // At the first row or header. CHOIR_END: no more files.
 choir_status chi_csv_open(chi_csv_rows *r);
@@ -62,20 +67,32 @@ typedef enum {
 	CHI_CSV_TEXT
 } chi_csv_found;
 
+// Values of a text column that are not of a kind, and the first one.
+enum { CHI_CSV_ODD_NUMBER, CHI_CSV_ODD_DATE, CHI_CSV_ODD_COMMA, CHI_CSV_ODDS };
+enum { CHI_CSV_SHOWN = 40, CHI_CSV_SHOWN_SIZE = 4 * CHI_CSV_SHOWN };
+typedef struct {
+	int64_t n, row;
+	char text[CHI_CSV_SHOWN];
+} chi_csv_odd;
+
 typedef struct {
 	const char *name;
 	const choir_csv_column *as;
 	chi_categories *categories;
+	chi_categories *keys; // of classes that are numbers: their values, in the same order
+	chi_csv_odd *odd; // CHI_CSV_ODDS, of a text column
 	int64_t missing;
 	uint32_t offset;
 	uint32_t width; // without the indicator
 	uint8_t target;
 	uint8_t found;
 	uint8_t dtype;
-	bool wanted : 1, category : 1, one_hot : 1, date : 1, indicator : 1, drop : 1;
+	bool wanted : 1, category : 1, one_hot : 1, date : 1, indicator : 1, drop : 1, optional : 1;
 	bool again : 1; // texts came after numbers: incomplete
 	bool other : 1; // unlisted; gathered if possible
-	bool many : 1; // other: too many texts
+	bool many : 1; // other: too many texts; a class: a number
+	bool classes : 1;
+	bool words : 1; // odd is incomplete: texts are not the exception
 } chi_csv_field;
 
 // Constant once the source is made.
@@ -92,9 +109,11 @@ typedef struct {
 	size_t missing_texts;
 	char **missing_text;
 	bool may_be_missing[256];
-	bool numbers_missing;
+	bool numbers_missing; // or fields must be bounded before their numbers are parsed
+	bool finite;
+	char decimal;
 	int64_t infer_rows;
-	int64_t rows;
+	int64_t rows, bad;
 	size_t other_categories;
 	bool other_dates;
 } chi_csv_schema;
@@ -120,11 +139,18 @@ choir_status chi_csv_check_names(chi_csv_rows *r, const chi_csv_schema *s);
 choir_status chi_csv_infer(chi_csv_rows *r, chi_csv_schema *s);
 // *taken false: categories are missing. CHOIR_INVALID: other names.
 choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken);
+enum { CHI_MAX_REAL_CLASSES = 4096 };
+// Makes keys for categories that are numbers. Inferred ones are first sorted and made distinct by
+// their values, or forgotten if they are 0 to n - 1.
+choir_status chi_csv_infer_classes(chi_csv_schema *s, chi_csv_field *f);
+choir_status chi_csv_key_classes(const chi_csv_schema *s, chi_csv_field *f);
+int32_t chi_csv_find_class(
+		const chi_csv_schema *s, const chi_csv_field *f, const chi_csv_text *field);
 // s->n: none.
 size_t chi_csv_find_field(const chi_csv_schema *s, const char *name);
+bool chi_csv_number(const chi_csv_schema *s, const chi_csv_text *field, chi_decimal *d);
 bool chi_csv_is_missing(const chi_csv_schema *s, const chi_csv_text *field);
 bool chi_csv_not_finite(const chi_csv_text *field, double *value);
-enum { CHI_CSV_SHOWN = 40, CHI_CSV_SHOWN_SIZE = 4 * CHI_CSV_SHOWN };
 const char *chi_csv_show(const chi_csv_text *field, char out[CHI_CSV_SHOWN_SIZE]);
 // A fault of the row at r->at. p: its place, or NULL.
 choir_status chi_csv_wrong(const chi_csv_rows *r, const char *p, const char *fmt, ...)

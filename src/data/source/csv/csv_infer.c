@@ -255,12 +255,21 @@ bool chi_csv_not_finite(const chi_csv_text *field, double *value)
 	return false;
 }
 
-static chi_csv_found kind_of(const chi_csv_text *field)
+// If the separator is a decimal comma too, a number goes on behind a field that has none.
+bool chi_csv_number(const chi_csv_schema *s, const chi_csv_text *field, chi_decimal *d)
+{
+	enum { NO_POINT = 1 };
+	const bool bounded = s->decimal != '.' && !memchr(field->text, s->decimal, field->length);
+	return chi_decimal_read_with(field->text, bounded ? NO_POINT : s->decimal, d) &&
+			d->end == field->text + field->length;
+}
+
+static chi_csv_found kind_of(const chi_csv_schema *s, const chi_csv_text *field)
 {
 	chi_decimal d;
 	int64_t whole;
 	double value;
-	if (chi_decimal_read(field->text, &d) && d.end == field->text + field->length)
+	if (chi_csv_number(s, field, &d))
 		return chi_decimal_i64(&d, &whole) ? CHI_CSV_WHOLE : CHI_CSV_REAL;
 	if (chi_csv_not_finite(field, &value))
 		return CHI_CSV_REAL;
@@ -272,6 +281,56 @@ static chi_csv_found combine(chi_csv_found a, chi_csv_found b)
 	if (a == CHI_CSV_NOTHING || a == b)
 		return b;
 	return a == CHI_CSV_DATE || b == CHI_CSV_DATE ? CHI_CSV_TEXT : a > b ? a : b;
+}
+
+static int64_t values_of(const chi_csv_schema *s, const chi_csv_field *f)
+{
+	return s->rows - s->bad - f->missing;
+}
+
+// Whether texts may be an exception among numbers or dates.
+static bool is_watched(const chi_csv_schema *s, const chi_csv_field *f)
+{
+	enum { FEW = 64, OF = 10 };
+	bool few = false;
+	for (size_t k = 0; k < CHI_CSV_ODDS && f->odd && !f->words; k++)
+		few = few || f->odd[k].n < FEW || f->odd[k].n * OF <= values_of(s, f);
+	return f->found == CHI_CSV_TEXT && few;
+}
+
+// The first text of a column, whose earlier values were all numbers or dates.
+static choir_status begin_watch(const chi_csv_schema *s, chi_csv_field *f, chi_csv_found before)
+{
+	const int64_t earlier = values_of(s, f) - 1;
+	f->odd = chi_alloc_array(CHI_CSV_ODDS, sizeof *f->odd);
+	if (!f->odd)
+		return CHOIR_NO_MEMORY;
+	f->odd[CHI_CSV_ODD_NUMBER].n = before == CHI_CSV_DATE ? earlier : 0;
+	f->odd[CHI_CSV_ODD_DATE].n = before == CHI_CSV_DATE ? 0 : earlier;
+	f->odd[CHI_CSV_ODD_COMMA].n = before == CHI_CSV_WHOLE ? 0 : earlier;
+	return CHOIR_OK;
+}
+
+static void watch(const chi_csv_rows *r, const chi_csv_schema *s, chi_csv_field *f,
+		const chi_csv_text *t, chi_csv_found kind)
+{
+	chi_decimal d;
+	const bool fits[CHI_CSV_ODDS] = {
+		[CHI_CSV_ODD_NUMBER] = kind == CHI_CSV_WHOLE || kind == CHI_CSV_REAL,
+		[CHI_CSV_ODD_DATE] = kind == CHI_CSV_DATE,
+		[CHI_CSV_ODD_COMMA] = s->decimal == '.' && chi_decimal_read_with(t->text, ',', &d) &&
+				d.end == t->text + t->length,
+	};
+	for (size_t k = 0; k < CHI_CSV_ODDS; k++) {
+		chi_csv_odd *odd = &f->odd[k];
+		odd->n += !fits[k];
+		if (!fits[k] && odd->row == 0) {
+			odd->row = r->row;
+			snprintf(odd->text, sizeof odd->text, "%.*s",
+					(int) (t->length < CHI_CSV_SHOWN ? t->length : CHI_CSV_SHOWN - 1), t->text);
+		}
+	}
+	f->words = !is_watched(s, f);
 }
 
 static bool collects(const chi_csv_field *f)
@@ -305,7 +364,11 @@ static choir_status collect(
 	if (chi_categories_find(f->categories, t->text, t->length) >= 0)
 		return CHOIR_OK;
 	const bool is_utf8 = chi_text_is_utf8(t->text, t->length);
-	if (f->other && (!is_utf8 || chi_categories_count(f->categories) == s->other_categories)) {
+	const size_t max = f->other ? s->other_categories
+			: f->classes && f->found < CHI_CSV_DATE
+			? (f->found == CHI_CSV_REAL ? CHI_MAX_REAL_CLASSES : CHI_MAX_CATEGORIES)
+			: SIZE_MAX;
+	if ((f->other && !is_utf8) || chi_categories_count(f->categories) >= max) {
 		leave_out(f);
 		return CHOIR_OK;
 	}
@@ -330,10 +393,16 @@ static choir_status infer_field(chi_csv_rows *r, const chi_csv_schema *s, chi_cs
 		return CHOIR_OK;
 	}
 	const chi_csv_found before = (chi_csv_found) f->found;
-	const chi_csv_found now = before == CHI_CSV_TEXT ? CHI_CSV_TEXT : combine(before, kind_of(t));
+	const bool begins = before != CHI_CSV_TEXT;
+	const chi_csv_found kind = begins || is_watched(s, f) ? kind_of(s, t) : CHI_CSV_TEXT;
+	const chi_csv_found now = combine(before, kind);
 	if (before != CHI_CSV_NOTHING && !chi_csv_needs_texts(f, before))
 		f->again = chi_csv_needs_texts(f, now);
 	f->found = (uint8_t) now;
+	if (begins && now == CHI_CSV_TEXT)
+		CHOIR_TRY(begin_watch(s, f, before));
+	if (is_watched(s, f))
+		watch(r, s, f, t, kind);
 	return collects(f) && !f->again ? collect(r, s, f, t) : CHOIR_OK;
 }
 
@@ -375,7 +444,7 @@ static bool take_known(chi_csv_rows *r, const chi_csv_schema *s, const chi_csv_f
 	int64_t whole;
 	const bool number = f->found == CHI_CSV_WHOLE || f->found == CHI_CSV_REAL;
 	if (number && !collects(f) && !s->numbers_missing) {
-		if (!chi_decimal_read(*p, &d))
+		if (!chi_decimal_read_with(*p, s->decimal, &d))
 			return false;
 		const char *end = d.end + (*d.end == '\r' && d.end[1] == '\n');
 		*how = *end == '\n' ? CHI_CSV_LAST : CHI_CSV_NEXT;
@@ -384,13 +453,13 @@ static bool take_known(chi_csv_rows *r, const chi_csv_schema *s, const chi_csv_f
 				(f->found == CHI_CSV_REAL || chi_decimal_i64(&d, &whole));
 	}
 	*how = chi_csv_take(r, p, &t);
-	if (f->found < CHI_CSV_DATE || *how > CHI_CSV_LAST || chi_csv_is_missing(s, &t))
+	if (*how > CHI_CSV_LAST || is_watched(s, f) || chi_csv_is_missing(s, &t))
 		return false;
 	double days;
-	if (f->found == CHI_CSV_DATE && !chi_date_read(t.text, t.length, &days))
-		return false;
-	return !collects(f) ||
-			(f->categories && chi_categories_find(f->categories, t.text, t.length) >= 0);
+	if (collects(f))
+		return f->categories && chi_categories_find(f->categories, t.text, t.length) >= 0;
+	return f->found == CHI_CSV_TEXT ||
+			(f->found == CHI_CSV_DATE && chi_date_read(t.text, t.length, &days));
 }
 
 // Rows that change nothing. False: this one may, or is incomplete.
@@ -416,6 +485,7 @@ static choir_status infer_row(chi_csv_rows *r, chi_csv_schema *s, bool again)
 	if (!again && pass_known(r, s))
 		return CHOIR_OK;
 	CHOIR_TRY(measure(r, s, &end, &good));
+	s->bad += !again && !good;
 	if (!good)
 		return chi_csv_pass_row(r);
 	p = r->buffer + r->at;
@@ -466,6 +536,8 @@ choir_status chi_csv_infer(chi_csv_rows *r, chi_csv_schema *s)
 		chi_csv_field *f = &s->field[i];
 		if (f->other && !has_repeated_texts(s, f))
 			leave_out(f);
+		else if (f->classes && f->categories && f->found < CHI_CSV_DATE)
+			CHOIR_TRY(chi_csv_infer_classes(s, f));
 		else if (f->categories)
 			chi_categories_sort(f->categories);
 	}

@@ -11,13 +11,20 @@
 
 enum { FIRST_CAPACITY = 256 << 10, MAX_CAPACITY = 64 << 20 };
 
+void chi_csv_set_separator(chi_csv_rows *r, char separator)
+{
+	r->stops[(unsigned char) r->separator] = r->separator == '\0';
+	r->separator = separator;
+	r->stops[(unsigned char) separator] = 1;
+}
+
 choir_status chi_csv_rows_init(chi_csv_rows *r, const chi_glob *paths, char separator, char quote)
 {
 	r->paths = paths;
-	r->separator = separator;
 	r->quote = quote;
 	r->stops[0] = r->stops['\n'] = r->stops['\r'] = 1;
-	r->stops[(unsigned char) separator] = r->stops[(unsigned char) quote] = 1;
+	r->stops[(unsigned char) quote] = 1;
+	chi_csv_set_separator(r, separator);
 	r->capacity = FIRST_CAPACITY;
 	r->buffer = chi_alloc(r->capacity + 1);
 	return r->buffer ? CHOIR_OK : CHOIR_NO_MEMORY;
@@ -99,6 +106,33 @@ choir_status chi_csv_refill(chi_csv_rows *r)
 	return CHOIR_OK;
 }
 
+static bool names_separator(const char *p)
+{
+	return strncmp(p, "sep=", 4) == 0 && p[4] != '\0' && (p[5] == '\n' || p[5] == '\r');
+}
+
+// Excel's first line, or the only separator in the header.
+choir_status chi_csv_find_separator(chi_csv_rows *r)
+{
+	const char *p = r->buffer + r->at;
+	bool quoted = false, comma = false, semicolon = false, tab = false;
+	r->named_separator = names_separator(p);
+	if (r->named_separator) {
+		chi_csv_set_separator(r, p[4]);
+		chi_csv_rows_rewind(r);
+		return chi_csv_open(r);
+	}
+	for (; *p != '\0' && (quoted || *p != '\n'); p++) {
+		quoted = quoted != (*p == r->quote);
+		comma = comma || (!quoted && *p == ',');
+		semicolon = semicolon || (!quoted && *p == ';');
+		tab = tab || (!quoted && *p == '\t');
+	}
+	if (!comma && semicolon != tab)
+		chi_csv_set_separator(r, tab ? '\t' : ';');
+	return CHOIR_OK;
+}
+
 choir_status chi_csv_open(chi_csv_rows *r)
 {
 	static const char mark[] = "\xef\xbb\xbf";
@@ -116,6 +150,8 @@ choir_status chi_csv_open(chi_csv_rows *r)
 	CHOIR_TRY(chi_csv_refill(r));
 	if (strncmp(r->buffer, mark, sizeof mark - 1) == 0)
 		r->at = sizeof mark - 1;
+	if (r->named_separator && names_separator(r->buffer + r->at))
+		r->at += strcspn(r->buffer + r->at, "\n");
 	return CHOIR_OK;
 }
 

@@ -26,6 +26,8 @@ choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o)
 	s->skip = o->bad_record == CHOIR_BAD_RECORD_SKIP;
 	s->missing = o->missing;
 	s->infer_rows = o->infer_rows;
+	s->finite = o->finite;
+	s->decimal = o->decimal ? o->decimal : '.';
 	s->other_categories = o->other_columns ? o->other_categories : 0;
 	s->other_dates = o->other_columns && o->other_dates;
 	s->missing_text = chi_alloc_array(n, sizeof *s->missing_text);
@@ -38,15 +40,19 @@ choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o)
 			return CHOIR_NO_MEMORY;
 		s->missing_texts++;
 		s->may_be_missing[(unsigned char) s->missing_text[i][0]] = true;
-		s->numbers_missing = s->numbers_missing || chi_decimal_read(s->missing_text[i], &d);
+		s->numbers_missing =
+				s->numbers_missing || chi_decimal_read_with(s->missing_text[i], s->decimal, &d);
 	}
 	return CHOIR_OK;
 }
 
 void chi_csv_schema_free(chi_csv_schema *s)
 {
-	for (size_t i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++) {
 		chi_categories_free(s->field[i].categories);
+		chi_categories_free(s->field[i].keys);
+		chi_free(s->field[i].odd);
+	}
 	chi_free(s->field);
 	chi_categories_free(s->names);
 	for (size_t i = 0; i < s->missing_texts; i++)
@@ -90,19 +96,29 @@ static choir_status check_column(const choir_csv_column *c)
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"csv dataset: column \"%s\": dtype %s for dates; f32 or f64 needed", c->name,
 				choir_dtype_name(c->dtype));
+	if (c->optional &&
+			(c->kind == CHOIR_CSV_ONE_HOT ||
+					(c->kind == CHOIR_CSV_NUMBER &&
+							(c->dtype == CHOIR_U8 || c->dtype == CHOIR_BOOL))))
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"csv dataset: column \"%s\" is optional; numbers other than u8 and bool, dates or "
+				"categories needed",
+				c->name);
 	if (c->indicator && c->kind != CHOIR_CSV_ONE_HOT && !(number && c->dtype == CHOIR_F32))
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"csv dataset: column \"%s\": an indicator beside values that are not f32; "
 				"numbers or dates of f32, or one-hot needed",
 				c->name);
 	if (c->categories &&
-			((c->kind != CHOIR_CSV_CATEGORY && c->kind != CHOIR_CSV_ONE_HOT) || !c->category))
+			((c->kind != CHOIR_CSV_CATEGORY && c->kind != CHOIR_CSV_CLASS &&
+					 c->kind != CHOIR_CSV_ONE_HOT) ||
+					!c->category))
 		return choir_fail(CHOIR_INVALID, "csv dataset: column \"%s\": %zu categories given for %s",
 				c->name, c->categories, c->category ? "a column of another kind" : "a NULL list");
 	return CHOIR_OK;
 }
 
-static choir_status give_categories(chi_csv_field *f)
+static choir_status give_categories(const chi_csv_schema *s, chi_csv_field *f)
 {
 	f->categories = chi_categories_new();
 	if (!f->categories)
@@ -114,7 +130,7 @@ static choir_status give_categories(chi_csv_field *f)
 					f->name, text ? text : "(NULL)", text ? "listed twice" : "not a text");
 		CHOIR_TRY(chi_categories_add(f->categories, text, strlen(text)));
 	}
-	return CHOIR_OK;
+	return f->classes ? chi_csv_key_classes(s, f) : CHOIR_OK;
 }
 
 choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o)
@@ -131,15 +147,16 @@ choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o)
 					CHOIR_INVALID, "csv dataset: column \"%s\" is listed twice", c->name);
 		f->wanted = true;
 		f->as = c;
+		f->classes = c->kind == CHOIR_CSV_CLASS;
 		if (c->categories)
-			CHOIR_TRY(give_categories(f));
+			CHOIR_TRY(give_categories(s, f));
 	}
 	for (size_t i = 0; i < s->n && !o->columns && !o->other_columns; i++)
 		s->field[i].wanted = true;
 	for (size_t i = 0; i < s->n && o->other_columns; i++)
 		s->field[i].other = !s->field[i].wanted;
 	for (size_t i = 0; i < s->n && s->other_categories == 0; i++)
-		s->field[i].many = true;
+		s->field[i].many = !s->field[i].classes;
 	return CHOIR_OK;
 }
 
@@ -163,9 +180,20 @@ bool chi_csv_needs_texts(const chi_csv_field *f, chi_csv_found found)
 	const choir_csv_kind kind = chi_csv_kind(f);
 	if (f->other)
 		return found == CHI_CSV_TEXT && !f->many;
+	if (f->classes)
+		return chi_csv_listed(f) == 0 && (found >= CHI_CSV_DATE || !f->many);
 	return f->wanted && chi_csv_listed(f) == 0 &&
 			(kind == CHOIR_CSV_CATEGORY || kind == CHOIR_CSV_ONE_HOT ||
 					(kind == CHOIR_CSV_INFER && found >= CHI_CSV_DATE));
+}
+
+static choir_status copy_odd(chi_csv_field *f, const chi_csv_field *from)
+{
+	f->words = from->words;
+	f->odd = from->odd ? chi_alloc_array(CHI_CSV_ODDS, sizeof *f->odd) : NULL;
+	if (f->odd)
+		memcpy(f->odd, from->odd, CHI_CSV_ODDS * sizeof *f->odd);
+	return f->odd || !from->odd ? CHOIR_OK : CHOIR_NO_MEMORY;
 }
 
 choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken)
@@ -174,18 +202,24 @@ choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *
 	*taken = s->other_categories == 0 || s->other_categories == from->other_categories;
 	for (size_t i = 0; i < s->n; i++)
 		if (chi_csv_needs_texts(&s->field[i], (chi_csv_found) from->field[i].found) &&
-				!(s->field[i].other && from->field[i].many) && !from->field[i].categories)
+				!((s->field[i].other || s->field[i].classes) && from->field[i].many) &&
+				!from->field[i].categories)
 			*taken = false;
+	s->rows = *taken ? from->rows : 0;
+	s->bad = *taken ? from->bad : 0;
 	for (size_t i = 0; i < s->n && *taken; i++) {
 		chi_csv_field *f = &s->field[i];
 		f->found = from->field[i].found;
 		f->missing = from->field[i].missing;
 		f->many = f->many || from->field[i].many;
+		CHOIR_TRY(copy_odd(f, &from->field[i]));
 		if (!chi_csv_needs_texts(f, (chi_csv_found) f->found))
 			continue;
 		f->categories = chi_categories_copy(from->field[i].categories);
 		if (!f->categories)
 			return CHOIR_NO_MEMORY;
+		if (from->field[i].keys)
+			CHOIR_TRY(chi_csv_key_classes(s, f));
 	}
 	return CHOIR_OK;
 }
@@ -211,7 +245,7 @@ static void decide(chi_csv_field *f, bool gathered)
 	const choir_csv_kind kind = chi_csv_kind(f);
 	f->one_hot = kind == CHOIR_CSV_ONE_HOT || (f->other && f->found == CHI_CSV_TEXT);
 	f->date = kind == CHOIR_CSV_DATE || (f->other && f->found == CHI_CSV_DATE);
-	f->category = f->one_hot || kind == CHOIR_CSV_CATEGORY ||
+	f->category = f->one_hot || kind == CHOIR_CSV_CATEGORY || (f->classes && f->categories) ||
 			(kind == CHOIR_CSV_INFER && !f->other && f->found >= CHI_CSV_DATE);
 	f->width = f->one_hot ? (uint32_t) chi_categories_count(f->categories) : 1;
 	const choir_dtype dtype = f->one_hot || (gathered && !f->category && !f->as) ? CHOIR_F32
@@ -257,9 +291,12 @@ static choir_status place(
 					  "csv dataset: column \"%s\" has no value; one-hot needs one", f->name);
 }
 
-static choir_status nothing_left(const chi_csv_schema *s, const char *rest)
+static choir_status nothing_left(const chi_csv_schema *s)
 {
 	char file[256];
+	if (s->rows == 0)
+		return choir_fail(CHOIR_INVALID, "%s: there are no rows behind the header; one needed",
+				chi_text_clean(s->file, file, sizeof file));
 	chi_text others = { NULL, 0, 0, false };
 	for (size_t i = 0; i < s->n && others.length < MAX_KNOWN; i++)
 		if (!s->field[i].wanted)
@@ -267,9 +304,8 @@ static choir_status nothing_left(const chi_csv_schema *s, const char *rest)
 					s->field[i].name, chi_csv_holds((chi_csv_found) s->field[i].found));
 	const choir_status status = others.failed
 			? choir_fail(CHOIR_NO_MEMORY, "csv dataset: out of memory")
-			: choir_fail(CHOIR_INVALID, "%s: no column of numbers is left for \"%s\"%s",
-					  chi_text_clean(s->file, file, sizeof file), rest,
-					  others.data ? others.data : "");
+			: choir_fail(CHOIR_INVALID, "%s: no column of numbers is left as input%s",
+					  chi_text_clean(s->file, file, sizeof file), others.data ? others.data : "");
 	chi_text_free(&others);
 	return status;
 }
@@ -292,7 +328,7 @@ static choir_status place_rest(
 		f->indicator = o->indicators && f->missing > 0;
 		CHOIR_TRY(place(f, o->other_columns, true, n, columns));
 	}
-	return any ? CHOIR_OK : nothing_left(s, o->other_columns);
+	return any ? CHOIR_OK : nothing_left(s);
 }
 
 size_t chi_csv_place_columns(
@@ -304,6 +340,7 @@ size_t chi_csv_place_columns(
 		chi_csv_field *f = &s->field[chi_csv_find_field(s, c->name)];
 		f->indicator = c->indicator;
 		f->drop = c->drop_missing;
+		f->optional = c->optional;
 		if (place(f, c->output ? c->output : c->name, is_shared(o, c->output), &n, columns) !=
 				CHOIR_OK)
 			return 0;

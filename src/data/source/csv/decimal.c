@@ -80,14 +80,16 @@ static const char *read_exponent(const char *p, chi_decimal *d)
 	return q;
 }
 
-bool chi_decimal_read(const char *text, chi_decimal *d)
+bool chi_decimal_read_with(const char *text, char point_mark, chi_decimal *d)
 {
-	*d = (chi_decimal){ .text = text, .negative = *text == '-', .whole = true };
+	*d = (chi_decimal){
+		.text = text, .negative = *text == '-', .whole = true, .point = point_mark
+	};
 	const char *start = text + (*text == '-' || *text == '+');
 	int count = 0;
 	const char *p = read_digits(start, d, &count);
 	bool some = p > start;
-	if (*p == '.') {
+	if (*p == point_mark) {
 		const char *point = p + 1;
 		p = read_digits(point, d, &count);
 		some = some || p > point;
@@ -159,6 +161,9 @@ static const char *copy_text(const chi_decimal *d, char copy[MAX_TEXT + 1])
 		return NULL;
 	memcpy(copy, d->text, n);
 	copy[n] = '\0';
+	char *point = strchr(copy, d->point);
+	if (point)
+		*point = '.';
 	return copy;
 }
 
@@ -213,5 +218,17 @@ bool chi_decimal_i64(const chi_decimal *d, int64_t *out)
 	const bool min = d->digits > INT64_MAX;
 	const int64_t value = min ? INT64_MAX : (int64_t) d->digits;
 	*out = d->negative ? -value - min : value;
+	return true;
+}
+
+bool chi_decimal_whole(const chi_decimal *d, int64_t *out)
+{
+	const double last = (double) ((int64_t) 1 << F64_BITS);
+	double value;
+	if (chi_decimal_i64(d, out))
+		return true;
+	if (!chi_decimal_f64(d, &value) || !(fabs(value) <= last) || value != trunc(value))
+		return false;
+	*out = (int64_t) value;
 	return true;
 }

@@ -12,13 +12,20 @@ typedef struct {
 	bool negative;
 	bool whole;
 	bool inexact;
+	char point;
 	const char *text, *end;
 } chi_decimal;
 
 // The longest number. The byte after it must not continue it.
-bool chi_decimal_read(const char *text, chi_decimal *d);
+bool chi_decimal_read_with(const char *text, char point, chi_decimal *d);
+static inline bool chi_decimal_read(const char *text, chi_decimal *d)
+{
+	return chi_decimal_read_with(text, '.', d);
+}
 // Infinite if out of range. False: more than 1000 bytes.
 bool chi_decimal_f64(const chi_decimal *d, double *out);
 bool chi_decimal_f32(const chi_decimal *d, float *out);
 // False: not whole, or out of range.
 bool chi_decimal_i64(const chi_decimal *d, int64_t *out);
+// Also of 1.0 and 2e3, up to 2^53.
+bool chi_decimal_whole(const chi_decimal *d, int64_t *out);

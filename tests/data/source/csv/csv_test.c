@@ -264,7 +264,7 @@ TEST(what_is_misused)
 	assert_refused(CSV_OF(animals, .separator = '.'), CHOIR_INVALID, "separator '.'");
 	assert_refused(CSV_OF(animals, .infer_rows = -1), CHOIR_INVALID, "-1");
 	assert_refused(
-			CSV_OF("a,b\nx,\n", .other_columns = "y"), CHOIR_INVALID, ".csv:*\"y\"*\"a\"*\"b\"");
+			CSV_OF("a,b\nx,\n", .other_columns = "y"), CHOIR_INVALID, ".csv:*input*\"a\"*\"b\"");
 	assert_refused(choir_csv_dataset_new(NULL, NULL), CHOIR_INVALID, "neither");
 	const choir_csv_options sizeless = { .size = 1 };
 	assert_refused(choir_csv_dataset_new("x.csv", &sizeless), CHOIR_INVALID, "csv dataset:*1");

@@ -58,6 +58,27 @@ TEST(rows_without_a_required_value_are_dropped)
 	choir_dataset_free(d);
 }
 
+TEST(rows_keep_an_optional_value_that_is_missing_or_wrong)
+{
+	choir_csv_column columns[] = { { .name = "x", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_I64 },
+		{ .name = "y", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F32, .optional = true },
+		{ .name = "n", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_I64, .optional = true },
+		{ .name = "kind",
+				.kind = CHOIR_CSV_CATEGORY,
+				.categories = 2,
+				.category = (const char *const[]){ "a", "b" },
+				.optional = true } };
+	static const char text[] = "x,y,n,kind\n1,2,3,b\n2,,NA,\n3,two,2.5,c\n,1,1,a\n4,5,6,a\n";
+	choir_dataset *d =
+			CSV_OF(text, .columns = 4, .column = columns, .missing = CHOIR_MISSING_DROP);
+	assert_string_equal(pass_in_words(d), "1 2 3 1\n2 nan -1 -1\n3 nan -1 -1\n4 5 6 0\n");
+	assert_int_equal(choir_dataset_dropped(d), 1);
+	choir_dataset_free(d);
+	columns[1].dtype = CHOIR_U8;
+	assert_null(CSV_OF(text, .columns = 4, .column = columns));
+	assert_text_holds(choir_error(), "column \"y\" is optional");
+}
+
 TEST(dates_are_days)
 {
 	static const choir_csv_column columns[] = {
@@ -143,7 +164,7 @@ TEST(texts_with_many_values_are_left_out)
 			"1 [1 0]\n2 [1 0]\n3 [0 1]\n4 [0 1]\n");
 	assert_refused(CSV_OF(late, .columns = 1, .column = &stock, .other_columns = "x",
 						   .other_categories = 1),
-			CHOIR_INVALID, "no column of numbers is left for \"x\"*\"a\" holds text");
+			CHOIR_INVALID, "no column of numbers is left as input*\"a\" holds text");
 }
 
 TEST(a_schema_with_another_limit_is_not_taken)

@@ -1,0 +1,210 @@
+// Columns that do not hold what they seem to hold: a table is read as its texts say, and each
+// surprise gets one line with the column, the numbers and the remedy.
+#include "data/table_check.h"
+#include "data/table_data.h"
+#include "command_options.h"
+#include "output.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE = 600, HINT = 300 };
+
+__attribute__((format(printf, 2, 3))) static void warn(const source *s, const char *fmt, ...)
+{
+	char what[LINE], text[2 * LINE];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(what, sizeof what, fmt, args);
+	va_end(args);
+	snprintf(text, sizeof text, "warning: %.500s: %s", s->data.path, what);
+	print_error("choir train", text);
+}
+
+bool table_has_many_classes(int64_t classes, int64_t rows)
+{
+	return classes > FEW_CLASSES && 2 * classes > rows;
+}
+
+// "1999 of 2000 values are numbers; row 6 has "?"", and what to do.
+static void describe_mostly(const choir_csv_inferred *c, char text[HINT], char remedy[HINT])
+{
+	char other[CLEAN_TEXT];
+	remedy[0] = '\0';
+	size_t at = (size_t) snprintf(text, HINT, "%lld of %lld values are %s",
+			(long long) (c->values - c->others), (long long) c->values, c->mostly);
+	if (strstr(c->mostly, "comma") != NULL)
+		snprintf(remedy, HINT, "--decimal comma reads them");
+	if (c->other == NULL)
+		return;
+	clean_text(c->other, other);
+	if (at < HINT)
+		snprintf(text + at, HINT - at, "; row %lld has \"%s\"", (long long) c->other_row, other);
+	if (remedy[0] == '\0' && strcmp(other, c->other) == 0)
+		snprintf(remedy, HINT, "--missing-values \"%s\" makes it a missing value", other);
+}
+
+static void warn_of_texts(const source *s, const choir_csv_inferred *c)
+{
+	char text[HINT], remedy[HINT], use[64] = "an ignored text", name[CLEAN_TEXT];
+	if (c->mostly == NULL)
+		return;
+	describe_mostly(c, text, remedy);
+	if (c->categories > 0)
+		snprintf(use, sizeof use, "text with %zu categories", c->categories);
+	warn(s, "column \"%s\" is %s, but %s%s%s", clean_text(c->name, name), use, text,
+			remedy[0] == '\0' ? "" : "; ", remedy);
+}
+
+static void warn_of_missing(const source *s)
+{
+	choir_csv_inferred c, worst = { .missing = 0 };
+	char name[CLEAN_TEXT];
+	int64_t rows = 0;
+	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &c); i++) {
+		const bool target = table_is_target(s, c.name);
+		rows = c.values + c.missing;
+		if (target && c.missing > 0 && strcmp(c.holds, "text") == 0)
+			warn(s, "the target \"%s\" has no value in %lld of %lld rows, which are left out; %s",
+					clean_text(c.name, name), (long long) c.missing, (long long) rows,
+					s->format.lists_missing
+							? "--missing-values lists these texts"
+							: "NA, N/A, NaN, nan, null and NULL mean no value without "
+							  "--missing-values");
+		else if (!target && c.output != NULL && c.missing > worst.missing)
+			worst = c;
+	}
+	if (!s->imputes && 10 * worst.missing > rows)
+		warn(s,
+				"column \"%s\" has no value in %lld of %lld rows, which are left out; --missing "
+				"impute keeps them",
+				clean_text(worst.name, name), (long long) worst.missing, (long long) rows);
+}
+
+static bool is_number(const char *text)
+{
+	char *end;
+	(void) strtod(text, &end);
+	return end != text && *end == '\0';
+}
+
+static void warn_of_header(const source *s)
+{
+	choir_csv_inferred c;
+	size_t n = 0, numbers = 0;
+	for (; choir_csv_dataset_column(s->names, n, &c); n++)
+		numbers += is_number(c.name);
+	if (n > 0 && numbers == n)
+		warn(s, "the header has only numbers; the first row must have the names of the columns");
+}
+
+// Least and largest number of an input, as the model gets it.
+static void find_range(const source *s, int64_t input, float range[2])
+{
+	const int64_t width = s->shape.dim[0];
+	range[0] = range[1] = s->rows.image[input];
+	for (int64_t i = 1; i < s->rows.n; i++) {
+		range[0] = fminf(range[0], s->rows.image[i * width + input]);
+		range[1] = fmaxf(range[1], s->rows.image[i * width + input]);
+	}
+}
+
+static void warn_of_rounding(const source *s)
+{
+	enum { STEPS = 16 };
+	choir_csv_inferred c;
+	char name[CLEAN_TEXT];
+	float range[2];
+	int64_t at = 0;
+	for (size_t i = 0; s->rows.image != NULL && choir_csv_dataset_column(s->names, i, &c); i++) {
+		const int64_t width = table_width_of(s, &c), input = at;
+		at += width;
+		if (width == 0 || c.kind != CHOIR_CSV_NUMBER)
+			continue;
+		find_range(s, input, range);
+		const float step = nextafterf(fabsf(range[1]), HUGE_VALF) - fabsf(range[1]);
+		if (range[1] - range[0] < STEPS * step &&
+				table_varies_within(s, c.name, STEPS * (double) step))
+			warn(s,
+					"column \"%s\" has different values near %.6g, where f32 has steps of %.3g; "
+					"subtract a constant from it",
+					clean_text(c.name, name), (double) range[1], (double) step);
+	}
+}
+
+void table_print_warnings(const source *s)
+{
+	choir_csv_inferred c;
+	char name[CLEAN_TEXT];
+	warn_of_header(s);
+	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &c); i++) {
+		warn_of_texts(s, &c);
+		if (table_is_target(s, c.name) && s->targets == 0 && !s->chosen_task &&
+				s->classes > FEW_CLASSES && strcmp(c.holds, "whole numbers") == 0)
+			warn(s,
+					"the target \"%s\" has whole numbers, which are %lld classes; --task "
+					"regression "
+					"predicts numbers, and --task classification hides this line",
+					clean_text(c.name, name), (long long) s->classes);
+	}
+	warn_of_missing(s);
+	if (s->targets == 0 && s->classes == 1)
+		warn(s, "the target \"%s\" has one class only; a classification needs two",
+				clean_text(s->target, name));
+	warn_of_rounding(s);
+}
+
+choir_status table_check_targets(const source *s)
+{
+	choir_csv_inferred c;
+	char name[CLEAN_TEXT], other[CLEAN_TEXT] = "", place[CLEAN_TEXT + 40] = "";
+	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &c); i++) {
+		const bool text = strcmp(c.holds, "text") == 0;
+		const bool usual = c.mostly != NULL && strcmp(c.mostly, "numbers") == 0;
+		if (!table_is_target(s, c.name) || s->targets == 0 || usual ||
+				(!text && strcmp(c.holds, "dates") != 0 && strcmp(c.holds, "nothing") != 0))
+			continue;
+		if (text && c.other != NULL)
+			snprintf(place, sizeof place, " (row %lld: \"%s\")", (long long) c.other_row,
+					clean_text(c.other, other));
+		return choir_fail(CHOIR_INVALID,
+				"%s: column \"%s\" holds %s%s; a regression needs numbers%s", s->data.path,
+				clean_text(c.name, name), c.holds, place,
+				s->targets > 1 ? ", as do several targets" : "");
+	}
+	return CHOIR_OK;
+}
+
+choir_status table_check_classes(const source *s)
+{
+	choir_csv_inferred c;
+	char text[HINT] = "", remedy[HINT] = "", name[CLEAN_TEXT];
+	const int64_t classes = (int64_t) choir_dataset_categories(s->names, "label");
+	for (size_t i = 0; s->targets == 0 && choir_csv_dataset_column(s->names, i, &c); i++) {
+		if (!table_is_target(s, c.name))
+			continue;
+		clean_text(c.name, name);
+		if (strcmp(c.holds, "nothing") == 0 || (classes == 0 && strcmp(c.holds, "numbers") == 0))
+			return choir_fail(CHOIR_INVALID,
+					"%s: column \"%s\" holds %s%s; --task classification needs classes, as whole "
+					"numbers or texts",
+					s->data.path, name, c.holds,
+					classes == 0 && c.values > 0 ? " of too many values" : "");
+		if (!table_has_many_classes(classes, s->examples))
+			continue;
+		if (c.mostly != NULL)
+			describe_mostly(&c, text, remedy);
+		else if (strcmp(c.holds, "text") != 0)
+			snprintf(remedy, sizeof remedy, "--task regression predicts numbers");
+		return choir_fail(CHOIR_INVALID,
+				"%s: the target \"%s\" has %lld different values in %lld rows%s%s; a "
+				"classification "
+				"needs several rows of each class%s%s",
+				s->data.path, name, (long long) classes, (long long) s->examples,
+				text[0] == '\0' ? "" : "; ", text, remedy[0] == '\0' ? "" : "; ", remedy);
+	}
+	return CHOIR_OK;
+}

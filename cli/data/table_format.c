@@ -1,0 +1,76 @@
+// The options --separator, --decimal and --missing-values.
+#include "data/table_format.h"
+
+#include <string.h>
+
+static const struct {
+	char mark;
+	const char *name;
+} marks[] = { { ',', "comma" }, { ';', "semicolon" }, { '\t', "tab" }, { '|', "bar" } };
+enum { MARKS = sizeof marks / sizeof marks[0] };
+
+const char *const decimal_names[] = { "point", "comma", NULL };
+const char separator_help[] = "csv: separator of the fields: comma, semicolon, tab, bar or one\n"
+							  "character (comma; semicolon or tab if the header has no\n"
+							  "comma, but only one of these)";
+const char decimal_help[] = "csv: decimal mark of numbers: point or comma (point)";
+const char missing_values_help[] = "csv: texts that mean a missing value, as in '?,-'; none:\n"
+								   "only an empty field (NA,N/A,NaN,nan,null,NULL)";
+
+static choir_status set_separator(table_format *f, const char *text)
+{
+	f->separator = text[0];
+	if (text[0] != '\0' && text[1] == '\0')
+		return CHOIR_OK;
+	for (size_t i = 0; i < MARKS; i++)
+		if (strcmp(text, marks[i].name) == 0) {
+			f->separator = marks[i].mark;
+			return CHOIR_OK;
+		}
+	return choir_fail(CHOIR_INVALID,
+			"--separator %.40s: unknown; needs comma, semicolon, tab, bar or one character", text);
+}
+
+choir_status table_format_set(
+		table_format *f, const char *separator, const char *decimal, const char *missing)
+{
+	size_t texts = 1;
+	for (const char *p = missing; p != NULL && *p != '\0'; p++)
+		texts += *p == ',';
+	f->lists_missing = missing != NULL;
+	if (missing != NULL && (strlen(missing) >= sizeof f->missing || texts > MAX_MISSING))
+		return choir_fail(CHOIR_INVALID,
+				"--missing-values: a list of %zu bytes and %zu texts; needs at most %d and %d",
+				strlen(missing), texts, MISSING_SIZE - 1, MAX_MISSING);
+	if (missing != NULL)
+		strcpy(f->missing, strcmp(missing, "none") == 0 ? "" : missing);
+	f->decimal = decimal != NULL && strcmp(decimal, "comma") == 0 ? ',' : '\0';
+	return separator == NULL ? CHOIR_OK : set_separator(f, separator);
+}
+
+void table_format_apply(const table_format *f, choir_csv_options *o, missing_texts *texts)
+{
+	o->separator = f->separator;
+	o->find_separator = true;
+	o->decimal = f->decimal;
+	if (!f->lists_missing)
+		return;
+	strcpy(texts->list, f->missing);
+	o->missing_text = texts->text;
+	for (char *p = texts->list; p != NULL && o->missing_texts < MAX_MISSING;) {
+		texts->text[o->missing_texts++] = p;
+		p = strchr(p, ',');
+		if (p != NULL)
+			*p++ = '\0';
+	}
+}
+
+const char *table_separator_name(char separator, char text[2])
+{
+	for (size_t i = 0; i < MARKS; i++)
+		if (marks[i].mark == separator)
+			return marks[i].name;
+	text[0] = separator;
+	text[1] = '\0';
+	return text;
+}

@@ -1,0 +1,139 @@
+// Labels that are numbers are classes by their values, not by their texts, so 1 and 1.0 are one
+// class, and 10 follows 9. Keys are the values in one spelling, categories are the file's texts.
+#include "data/source/csv/csv.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+enum { KEY_SIZE = 40 };
+
+typedef struct {
+	double value;
+	const char *text;
+} class_text;
+
+static bool key_of(const chi_csv_schema *s, const chi_csv_text *t, char key[KEY_SIZE])
+{
+	chi_decimal d;
+	int64_t whole;
+	double value;
+	if (!chi_csv_number(s, t, &d))
+		return false;
+	if (chi_decimal_whole(&d, &whole))
+		snprintf(key, KEY_SIZE, "%lld", (long long) whole);
+	else if (chi_decimal_f64(&d, &value))
+		snprintf(key, KEY_SIZE, "%.17g", value);
+	else
+		return false;
+	return true;
+}
+
+choir_status chi_csv_key_classes(const chi_csv_schema *s, chi_csv_field *f)
+{
+	const size_t n = chi_categories_count(f->categories);
+	char key[KEY_SIZE];
+	f->keys = chi_categories_new();
+	if (!f->keys)
+		return CHOIR_NO_MEMORY;
+	bool numbers = true;
+	for (size_t i = 0; i < n && numbers; i++) {
+		const char *text = chi_categories_text(f->categories, i);
+		numbers = key_of(s, &(chi_csv_text){ text, strlen(text) }, key);
+		if (numbers)
+			CHOIR_TRY(chi_categories_add(f->keys, key, strlen(key)));
+	}
+	if (numbers && chi_categories_count(f->keys) == n)
+		return CHOIR_OK;
+	chi_categories_free(f->keys);
+	f->keys = NULL;
+	return CHOIR_OK;
+}
+
+int32_t chi_csv_find_class(
+		const chi_csv_schema *s, const chi_csv_field *f, const chi_csv_text *field)
+{
+	char key[KEY_SIZE];
+	if (!f->keys)
+		return chi_categories_find(f->categories, field->text, field->length);
+	return key_of(s, field, key) ? chi_categories_find(f->keys, key, strlen(key)) : -1;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const class_text *x = a, *y = b;
+	const int order = (x->value > y->value) - (x->value < y->value);
+	return order ? order : strcmp(x->text, y->text);
+}
+
+// *whole: all values are.
+static double value_of(const chi_csv_schema *s, const char *text, bool *whole)
+{
+	const chi_csv_text t = { text, strlen(text) };
+	chi_decimal d;
+	int64_t integer;
+	double value = HUGE_VAL;
+	const bool number = chi_csv_number(s, &t, &d);
+	*whole = *whole && number && chi_decimal_whole(&d, &integer);
+	if (!number || !chi_decimal_f64(&d, &value))
+		(void) chi_csv_not_finite(&t, &value);
+	return isnan(value) ? HUGE_VAL : value;
+}
+
+static void forget(chi_csv_field *f)
+{
+	chi_categories_free(f->categories);
+	f->categories = NULL;
+	f->many = true;
+}
+
+// One text of each value. *plain: these are 0, 1, 2, ...
+static choir_status take_distinct(
+		chi_csv_field *f, size_t n, const class_text texts[], bool *plain)
+{
+	char number[KEY_SIZE];
+	chi_categories *distinct = chi_categories_new();
+	choir_status status = distinct ? CHOIR_OK : CHOIR_NO_MEMORY;
+	for (size_t i = 0; i < n && status == CHOIR_OK; i++) {
+		const class_text *t = &texts[i];
+		if (i > 0 && t[-1].value == t->value && isfinite(t->value))
+			continue;
+		snprintf(number, sizeof number, "%zu", chi_categories_count(distinct));
+		*plain = *plain && strcmp(number, t->text) == 0;
+		status = chi_categories_add(distinct, t->text, strlen(t->text));
+	}
+	if (status != CHOIR_OK) {
+		chi_categories_free(distinct);
+		return status;
+	}
+	chi_categories_free(f->categories);
+	f->categories = distinct;
+	return CHOIR_OK;
+}
+
+choir_status chi_csv_infer_classes(chi_csv_schema *s, chi_csv_field *f)
+{
+	const size_t n = chi_categories_count(f->categories);
+	bool whole = true, plain = true;
+	class_text *texts = chi_alloc_array(n + 1, sizeof *texts);
+	if (!texts)
+		return CHOIR_NO_MEMORY;
+	for (size_t i = 0; i < n; i++) {
+		const char *text = chi_categories_text(f->categories, i);
+		texts[i] = (class_text){ value_of(s, text, &whole), text };
+	}
+	qsort(texts, n, sizeof *texts, by_value);
+	const bool many = !whole && n > CHI_MAX_REAL_CLASSES;
+	const choir_status status = many ? CHOIR_OK : take_distinct(f, n, texts, &plain);
+	chi_free(texts);
+	CHOIR_TRY(status);
+	if (n > 0 && whole)
+		f->found = CHI_CSV_WHOLE;
+	if (!many && !plain)
+		return chi_csv_key_classes(s, f);
+	forget(f);
+	return CHOIR_OK;
+}

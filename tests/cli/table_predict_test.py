@@ -1,0 +1,82 @@
+"""Predictions of tables whose labels or values are missing, unknown or not finite."""
+
+from command import Case, main
+
+MLP = ("train", "--model", "mlp", "--widths", "8", "--rate", "0.01", "--save", "w", "--data")
+
+
+class TablePredict(Case):
+    def table(self, name, header, rows):
+        (self.folder / name).write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+        return "csv:" + name
+
+    def kinds(self):
+        rows = [(i % 10, "ab"[i % 2], ("low", "high")[i % 10 > 4]) for i in range(100)]
+        self.succeed(*MLP, self.table("t.csv", "x,way,kind", rows), "--epochs", "40", "--batch", "10")
+        return rows
+
+    def test_labels_are_not_needed(self):
+        """A row with a missing or unknown label gets its prediction; others make the accuracy."""
+        rows = self.kinds()
+        full = self.start("predict", "w", "--data", "csv:t.csv")
+        classes = [line.split(",")[1] for line in full.stdout.splitlines()[1:]]
+        self.assertEqual(full.stderr, "accuracy 100.00 % on 100 examples\n")
+        changed = [(x, w, ("", "middle", kind)[min(i, 2)]) for i, (x, w, kind) in enumerate(rows)]
+        changed[2] = (2, "a", "high") # wrong
+        done = self.start("predict", "w", "--data", self.table("p.csv", "x,way,kind", changed))
+        lines = [line.split(",") for line in done.stdout.splitlines()[1:]]
+        self.assertEqual([line[1] for line in lines], classes)
+        self.assertEqual([line[2] for line in lines[:4]], ["", "", "high", "low"])
+        self.assertEqual(done.stderr, "accuracy 98.98 % on 98 examples\n2 of 100 examples have no known label\n")
+        first, *_, last = self.events("predict", "w", "--data", "csv:p.csv")
+        self.assertNotIn("label", first)
+        self.assertEqual((last["examples"], last["known_labels"], round(last["accuracy"], 4)), (100, 98, 0.9898))
+        blank = self.start("predict", "w", "--data", self.table("b.csv", "x,way,kind", [(*r[:2], "") for r in rows]))
+        self.assertEqual((blank.returncode, blank.stderr),
+                         (0, "100 examples\n100 of 100 examples have no known label\n"))
+
+    def test_labels_of_a_regression(self):
+        rows = [(i % 10, i % 10 * 2.5 + i % 3 / 8) for i in range(100)]
+        self.succeed(*MLP, self.table("t.csv", "x,y", rows), "--epochs", "20", "--batch", "10")
+        *known, last = self.events("predict", "w", "--data", "csv:t.csv")
+        data = self.table("p.csv", "x,y", [*rows, (3, ""), (4, "much")])
+        *lines, end = self.events("predict", "w", "--data", data)
+        self.assertEqual([line["numbers"] for line in lines[:100]], [line["numbers"] for line in known])
+        self.assertEqual((len(lines), lines[100]["labels"]), (102, [None]))
+        self.assertEqual((end["known_labels"], end["mean_squared_error"], end["r2"]),
+                         (100, last["mean_squared_error"], last["r2"]))
+        done = self.start("predict", "w", "--data", data)
+        self.assertRegex(done.stdout.splitlines()[-1], r"^102,[\d.]+,$")
+        self.assertRegex(done.stderr, r"R2 0\.\d{4} on 100 examples\n2 of 102 examples have no known label\n$")
+
+    def test_scores_that_are_not_finite(self):
+        """Their row is bad. No probability is ever NaN."""
+        self.kinds()
+        data = self.table("p.csv", "x,way", [(3, "a"), ("3e38", "b"), (8, "a")])
+        self.fail_with(1, ("p.csv", "row 2", '"x" is 3e+38', "training 4.4"), "predict", "w", "--data", data,
+                       "--probabilities")
+        done = self.start("predict", "w", "--data", data, "--probabilities", "--bad-rows", "skip")
+        self.assertEqual([line.split(",")[0] for line in done.stdout.splitlines()], ["row", "1", "3"])
+        self.assertNotIn("nan", done.stdout)
+        self.assertEqual(done.stderr, "2 examples\n1 bad row was skipped: no prediction\n")
+        last = self.events("predict", "w", "--data", data, "--bad-rows", "skip")[-1]
+        self.assertEqual((last["examples"], last["skipped"]), (2, 1))
+
+    def test_a_test_loss_that_is_not_finite_is_named(self):
+        for number in range(40): # until the row is one of the test, which are shuffled
+            rows = [("3e38" if i == number else i % 10 / 1000, "ab"[i % 10 > 4]) for i in range(40)]
+            done = self.start("train", "--model", "mlp", "--widths", "4", "--nonfinite", "skip", "--epochs", "1",
+                              "--data", self.table("t.csv", "x,kind", rows))
+            if ", loss nan on 8 examples" in done.stdout:
+                break
+        self.assertEqual((done.returncode, done.stderr), (0, "choir train: the test loss is nan: the scores of a test "
+                                                          "example are not finite; choir predict names the row\n"))
+
+    def test_rows_that_lack_a_column(self):
+        rows = self.kinds()
+        data = self.table("p.csv", "x,way,kind", [("", "" if i < 9 else w, k) for i, (_, w, k) in enumerate(rows)])
+        self.fail_with(1, ("p.csv", "of 100 rows", '100 lack "x"', '9 lack "way"', "--missing impute"), "predict",
+                       "w", "--data", data)
+
+
+main()

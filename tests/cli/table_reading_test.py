@@ -1,0 +1,170 @@
+"""How the command reads tables that other programs write: labels of any numbers, other separators, decimal
+marks and missing texts, and what it says of columns that are not what they seem."""
+
+from random import Random
+
+from command import Case, main
+
+TRAIN = ("train", "--model", "mlp", "--widths", "8", "--epochs", "1", "--data")
+LEARN = ("train", "--model", "mlp", "--widths", "8", "--epochs", "20", "--batch", "16", "--rate", "0.02", "--data")
+
+
+class Reading(Case):
+    def table(self, rows, name="t.csv", header="x,y"):
+        (self.folder / name).write_text("\n".join([header, *rows]) + "\n")
+        return name
+
+    def start_of(self, *arguments):
+        """The first event, and what is said on standard error."""
+        import json
+        done = self.start(*arguments, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout.splitlines()[0]), done.stderr
+
+    def warned(self, facts, *arguments):
+        """The training succeeds, with one line on standard error that has the facts."""
+        done = self.start(*TRAIN, *arguments)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (0, 1), done.stderr)
+        for fact in facts:
+            self.assertIn(fact, done.stderr)
+        return done.stdout
+
+    def test_labels_of_any_numbers(self):
+        """They are printed as they stand in the training's file, and found by their values."""
+        for labels, others in ((("10", "20", "30"), ("10.0", "20", "3e1")), (("01", "02", "10"), ("1", "2", "10")),
+                               (("-1", "0", "1"), ("-1.0", "-0", "1")), (("1", "2", "3"), ("1", "02", "3.0")),
+                               (("0.0", "1.0", "2.0"), ("0", "1", "2")), (("9", "10", "11"), ("9", "10", "11"))):
+            data = self.table([f"{i % 3},{labels[i % 3]}" for i in range(120)])
+            start, *_ = self.events(*LEARN, data, "--save", "w")
+            self.assertEqual((start["task"], start["classes"]), ("classification", 3), labels)
+            done = self.start("predict", "w", "--data", self.table([f"{i},{others[i]}" for i in range(3)], "u.csv"),
+                              "--probabilities")
+            header, *lines = done.stdout.splitlines()
+            self.assertEqual(header, "row,class,label," + ",".join(f"probability {text}" for text in labels))
+            self.assertEqual([line.split(",")[1:3] for line in lines], [[text, text] for text in labels])
+            self.fail_with(1, ('"y": "77" is not one of', labels[2]), "predict", "w", "--data", self.table(["1,77"], "u.csv"))
+
+    def test_labels_from_0_stay_as_they_are(self):
+        """Nothing of them is saved, and a file with points is read alike."""
+        self.events(*LEARN, self.table([f"{i % 3},{i % 3}" for i in range(120)]), "--save", "w")
+        self.assertNotIn(b"choir.names", (self.folder / "w").read_bytes())
+        done = self.start("predict", "w", "--data", self.table(["0,0.0", "2,2.0"], "u.csv"))
+        self.assertEqual(done.stdout, "row,class,label\n1,0,0\n2,2,2\n")
+
+    def test_the_task_of_numbers(self):
+        few = self.table([f"{i % 3},{i % 3 + 0.5}" for i in range(60)])
+        self.assertEqual(self.events(*TRAIN, few)[0]["task"], "regression")
+        start = self.events(*TRAIN, few, "--task", "classification")[0]
+        self.assertEqual((start["task"], start["classes"]), ("classification", 3))
+        money = self.table([f"{i % 30},{i % 25}.0" for i in range(300)])
+        self.assertEqual(self.events(*TRAIN, money)[0]["task"], "regression")
+        whole = self.table([f"{i % 30},{i * 1000 + 7}" for i in range(3000)])
+        self.fail_with(1, ('the target "y" has 3000 different values in 3000 rows', "--task regression"), *TRAIN, whole)
+        self.events(*TRAIN, whole, "--task", "regression")
+        # More classes than a model names.
+        gaps = self.table([f"{i % 30},{i % 1200 * 2}" for i in range(3000)])
+        start, said = self.start_of(*TRAIN, gaps)
+        self.assertEqual(start["classes"], 2399)
+        self.assertIn('the target "y" has whole numbers, which are 2399 classes; --task regression', said)
+        self.events(*TRAIN, gaps, "--task", "classification")
+        self.fail_with(1, ('column "y" holds text (row 1: "a")', "a regression needs numbers"), *TRAIN,
+                       self.table(["1,a", "2,b"]), "--task", "regression")
+        self.fail_with(1, ('column "y" holds text (row 1: "a")', "several targets"), *TRAIN,
+                       self.table(["1,a,1", "2,b,1"], header="x,y,z"), "--target", "y,z")
+
+    def test_one_text_among_numbers(self):
+        rows = [f"{i / 2},{i % 5},{'np'[i % 7 > 3]}" for i in range(200)]
+        for odd, more in (("?", "-,?"), ("unknown", "unknown")):
+            data = self.table([*rows[:5], f"{odd},1,n", *rows[5:]], header="x,z,y")
+            text = self.warned(('t.csv: column "x" is an ignored text, but 200 of 201 values are numbers; row 6 has '
+                                f'"{odd}"', f'--missing-values "{odd}"'), data)
+            self.assertIn("ignored: x (text)\n", text)
+            text = self.succeed(*TRAIN, data, "--missing-values", more, "--save", "w")
+            self.assertIn("input: x, z\n", text)
+            self.assertIn("rows with a missing value, skipped: 1\n", text)
+            # The prediction reads alike, and NA is now a text.
+            done = self.start("predict", "w", "--data", self.table([f"{odd},1", "1,1"], "u.csv", "x,z"))
+            self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 2), done.stderr)
+            self.fail_with(1, ("row 1", '"x"', '"NA"'), "predict", "w", "--data", self.table(["NA,1"], "u.csv", "x,z"))
+        few = self.table(["-,n", *(f"{i % 3},{'np'[i % 2]}" for i in range(99))])
+        self.warned(('column "x" is text with 4 categories, but 99 of 100 values are numbers; row 1 has "-"',), few)
+        data = self.table([*rows[:5], "2020-02-30,1,n", *(f"2020-01-{i % 28 + 1:02},{row.split(',', 1)[1]}" for i, row in enumerate(rows))],
+                          header="x,z,y")
+        self.warned(('200 of 206 values are dates; row 6 has "2020-02-30"',), data)
+        self.fail_with(1, ("--missing-values", "256 bytes", "at most 255"), *TRAIN, data, "--missing-values", "?" * 256)
+
+    def test_separators_and_decimal_commas(self):
+        random = Random(1)
+        pairs = [(random.uniform(0, 9), random.randrange(9)) for _ in range(300)]
+        rows = [(f"{x:.3f}", str(n), f"{2 * x - n:.4f}") for x, n in pairs]
+        plain = self.table([",".join(row) for row in rows], header="x,n,y")
+        weights = self.events(*TRAIN, plain)[-1]["weights"]
+        self.table([";".join(row).replace(".", ",") for row in rows], "euro.csv", "x;n;y")
+        self.table(["\t".join(row) for row in rows], "t.tsv", "x\tn\ty")
+        self.table(["|".join(row) for row in rows], "bar.csv", "x|n|y")
+        (self.folder / "sep.csv").write_text("sep=;\n" + "\n".join([";".join(row) for row in [("x", "n", "y"), *rows]]))
+        for arguments in (("euro.csv", "--decimal", "comma"), ("t.tsv",), ("sep.csv",), ("bar.csv", "--separator", "bar"),
+                          ("bar.csv", "--separator", "|")):
+            self.assertEqual(self.events(*TRAIN, *arguments)[-1]["weights"], weights, arguments)
+        self.assertIn("separator: semicolon\ninput: x, n\n", self.succeed(*TRAIN, "euro.csv", "--decimal", "comma", "--save", "w"))
+        self.assertIn("separator", self.start_of(*TRAIN, "t.tsv")[0])
+        self.assertNotIn("separator", self.start_of(*TRAIN, plain)[0])
+        # The prediction reads alike.
+        header, first, *_ = self.start("predict", "w", "--data", "euro.csv").stdout.splitlines()
+        self.assertEqual(header, "row,y,label y")
+        self.assertAlmostEqual(float(first.split(",")[2]), float(rows[0][2]), 3)
+        self.fail_with(1, ('the target "y"', "300 of 300 values are numbers with a decimal comma", "--decimal comma"), *TRAIN, "euro.csv")
+        self.fail_with(1, "--separator colon: unknown", *TRAIN, plain, "--separator", "colon")
+        self.fail_with(1, ("separator '.'",), *TRAIN, plain, "--separator", ".")
+        # Texts that are nearly all different are no classes either.
+        self.fail_with(1, ('the target "y" has 300 different values in 300 rows',), *TRAIN,
+                       self.table([f'{i % 9},"{i},{i:03},000"' for i in range(300)]))
+
+    def test_what_a_table_lacks(self):
+        """Rows, classes, or names of columns."""
+        rows = [f"{i % 3},{i % 5},{'ab'[i % 2]}" for i in range(50)]
+        less = [row if i % 4 else "," + row.split(",", 1)[1] for i, row in enumerate(rows)]
+        data = self.table(less, header="x,z,y")
+        self.warned(('column "x" has no value in 13 of 50 rows', "--missing impute"), data)
+        self.succeed(*TRAIN, data, "--missing", "impute")
+        self.succeed(*TRAIN, self.table(less[:1] + rows[1:], header="x,z,y"))
+        data = self.table([row if i % 10 else row[:-1] + "NA" for i, row in enumerate(rows)], header="x,z,y")
+        self.warned(('the target "y" has no value in 5 of 50 rows', "NA, N/A"), data)
+        text = self.succeed(*TRAIN, data, "--missing-values", "none")
+        self.assertIn("target: y: NA, a, b\n", text)
+        self.warned(('the target "y" has one class only',), self.table([f"{i},a" for i in range(9)]))
+        self.warned(("the header has only numbers",), self.table([f"{i}.5,{i % 2}" for i in range(9)], header="1.5,0"))
+
+    def test_large_numbers_that_differ_little(self):
+        rows = [f"{10**9 + i % 7},{i % 7 + 0.5}" for i in range(70)]
+        self.warned(('column "x" has different values near 1e+09, where f32 has steps of 64',), self.table(rows))
+        self.succeed(*TRAIN, self.table([f"{10**9 if i % 20 else i},{i if i % 20 else ''},{i % 7 + 0.5}" for i in range(70)], header="x,z,y"))
+        self.succeed(*TRAIN, self.table([f"1000000000.3,{i},{i % 7 + 0.5}" for i in range(70)], header="x,z,y"))
+
+    def test_names_of_targets(self):
+        for number in ("0.5", "a"):
+            data = self.table([f"{i % 5},{i % 2 if number == 'a' else i % 2 + 0.5}" for i in range(40)], header='x,"grade, final"')
+            for target in ((), ("--target", "grade, final")):
+                self.assertIn("target: grade, final", self.succeed(*TRAIN, data, *target, "--save", "w"))
+            header = self.start("predict", "w", "--data", data).stdout.splitlines()[0]
+            self.assertEqual(header, 'row,class,label' if number == "a" else 'row,"grade, final","label grade, final"')
+        data = self.table([f"{i},{i % 5 + 0.5},{i % 7}" for i in range(40)], header="x,y,Class")
+        self.assertIn("target: y,Class\n", self.succeed(*TRAIN, data, "--target", "y, Class"))
+        self.fail_with(1, ('no column "class"; there is "Class"',), *TRAIN, data, "--target", "class")
+        self.fail_with(1, ('no column "class"; there is "Class"',), *TRAIN, data, "--target", "y,class")
+
+    def test_standard_input_has_its_name(self):
+        self.events(*TRAIN, self.table([f"{i % 5},{'ab'[i % 2]}" for i in range(40)]), "--save", "w")
+        for text, facts in (("x\nabc\n", ("standard input: row 1", '"abc"')), ("x\n1e60\n", ("standard input: row 1", '"1e60" is not finite')),
+                            ("x\n", ("standard input:", "no rows")), ("z\n1\n", ('"standard input"', 'no column "x"'))):
+            (self.folder / "in").write_text(text)
+            with (self.folder / "in").open() as pipe:
+                done = self.fail_with(1, facts, "predict", "w", "--data", "-", stdin=pipe)
+            self.assertNotIn("choir-input", done.stderr)
+        (self.folder / "in").write_text("x\n1\ninf\n2\n")
+        with (self.folder / "in").open() as pipe:
+            done = self.start("predict", "w", "--data", "-", "--bad-rows", "skip", stdin=pipe)
+        self.assertEqual([line.split(",")[0] for line in done.stdout.splitlines()], ["row", "1", "3"])
+
+
+main()

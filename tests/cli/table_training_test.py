@@ -1,0 +1,130 @@
+"""What a training of a table says: numbers of the epoch that it keeps, of each target and of the most
+frequent class; hints; and a resume, which needs the table of the checkpoint."""
+
+import json
+from random import Random
+
+from command import Case, main
+
+MLP = ("train", "--model", "mlp", "--widths", "8")
+
+
+class TableTraining(Case):
+    def table(self, name, header, rows):
+        (self.folder / name).write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+        return "csv:" + name
+
+    def noisy(self, name="noisy.csv", rows=120):
+        """A small target with a relation to the input, and one in large units without any."""
+        random = Random(3)
+        x = [random.gauss(0, 1) for _ in range(rows)]
+        return self.table(name, "x,noise,sig", [(f"{v:.5f}", f"{random.gauss(0, 1e4):.3f}",
+                                                 f"{1e-3 * v + random.gauss(0, 2e-4):.7f}") for v in x])
+
+    def test_patience_ends_with_the_numbers_of_the_epoch_that_it_keeps(self):
+        data = self.noisy()
+        train = (*MLP, "--data", data, "--target", "noise", "--epochs", "30", "--batch", "8", "--rate", "0.03",
+                 "--patience", "2")
+        keys = ("loss", "test_mean_squared_error", "test_mean_absolute_error", "test_r2")
+        _, *epochs, end = self.events(*train, "--run", "run")
+        best = min(epochs, key=lambda e: e["test_mean_squared_error"])
+        self.assertLess(best["epoch"], len(epochs))
+        self.assertNotEqual(best["test_r2"], epochs[-1]["test_r2"])
+        self.assertEqual([end[key] for key in keys], [best[key] for key in keys])
+        said = json.loads((self.folder / "run/run.jsonl").read_text().splitlines()[-1]) # for choir report
+        self.assertEqual([said[key] for key in keys], [best[key] for key in keys])
+        self.succeed("report", "run")
+        page = (self.folder / "run/report.html").read_text()
+        for name, key in (("Training loss", "loss"), ("Test R2", "test_r2")):
+            self.assertIn(f"<span>{name}</span><b>{best[key]:.3g}</b>", page)
+        # Also if a resume has nothing left to train.
+        self.events(*train, "--checkpoint", "c")
+        self.assertEqual({key: self.events(*train, "--checkpoint", "c")[-1][key] for key in keys},
+                         {key: best[key] for key in keys})
+        kind = self.table("kind.csv", "x,kind", [(i % 17, "ab"[i % 3 > 1]) for i in range(90)])
+        _, *epochs, end = self.events(*MLP, "--data", kind, "--epochs", "30", "--patience", "2", "--rate", "0.1",
+                                      "--batch", "8")
+        best = max(epochs, key=lambda e: e["test_accuracy"])
+        for key in ("loss", "train_accuracy", "test_loss", "test_accuracy"):
+            self.assertEqual(end[key], best[key], key)
+
+    def test_several_targets(self):
+        """Each has its numbers, and none decides alone when the training stops."""
+        data = self.noisy()
+        train = (*MLP, "--data", data, "--epochs", "12", "--batch", "8", "--rate", "0.01")
+        *_, end = self.events(*train, "--target", "noise,sig", "--patience", "3", "--checkpoint", "c")
+        noise, sig = end["targets"]
+        self.assertEqual((noise["name"], sig["name"]), ("noise", "sig"))
+        self.assertGreater(sig["test_r2"], 0.8)
+        self.assertLess(noise["test_r2"], 0.3)
+        self.assertLess(sig["test_mean_absolute_error"], 1e-3)
+        self.assertAlmostEqual((noise["test_mean_absolute_error"] + sig["test_mean_absolute_error"]) / 2,
+                               end["test_mean_absolute_error"], delta=1)
+        text = self.succeed(*train, "--target", "noise,sig", "--patience", "3", "--checkpoint", "c")
+        self.assertRegex(text, r"examples\n  noise: MAE [\d.e+]+, R2 -?0\.\d{4}\n  sig: MAE 0\.000\d+, R2 0\.\d{4}\n")
+        self.assertIn(f"{sig['test_r2']:.4f}", text)
+        self.assertNotIn("targets", self.events(*train, "--target", "sig")[-1])
+
+    def test_a_resume_needs_the_same_table(self):
+        rows = [(i % 5, ("up", "down", "left")[i % 3], "pqr"[(i + i // 7) % 3]) for i in range(60)]
+        train = (*MLP, "--data", "csv:t.csv", "--target", "kind", "--checkpoint", "c", "--epochs")
+        self.table("t.csv", "x,way,kind", rows)
+        self.succeed(*train, "1")
+        def change(facts, header, changed, *more):
+            self.table("t.csv", header, changed)
+            self.fail_with(1, ("--checkpoint c", *facts), *train, "2", *more)
+        change(("class 1", '"o"', '"p"'), "x,way,kind", [(x, w, k.replace("p", "o")) for x, w, k in rows])
+        change(("class 4", '"s"'), "x,way,kind", rows[:-1] + [(1, "up", "s")])
+        change(('category 1 of column "way"', '"below"', '"down"'), "x,way,kind",
+               [(x, w.replace("down", "below"), k) for x, w, k in rows])
+        change(('kind of column "way"', '"numbers"', '"3 categories"'), "x,way,kind",
+               [(x, len(w), k) for x, w, k in rows])
+        change(("input column 1", '"y"', '"x"'), "y,way,kind", rows)
+        change(('mean of "x"', '"7.02083"', '"2.02083"'), "x,way,kind", [(x + 5, w, k) for x, w, k in rows])
+        change(("57 examples", "60"), "x,way,kind", rows[3:])
+        self.table("t.csv", "x,way,kind", rows)
+        self.fail_with(1, "other stages, seeds or columns", *train, "2", "--seed", "2")
+        change(("the target", '"way"', '"kind"'), "x,way,kind", rows, "--target", "way")
+        numbers = [(i % 5, i % 7) for i in range(60)]
+        self.table("n.csv", "x,n", numbers)
+        other = (*MLP, "--data", "csv:n.csv", "--checkpoint", "d", "--epochs")
+        self.succeed(*other, "1")
+        self.fail_with(1, ("the task", '"regression"'), *other, "2", "--task", "regression")
+        self.table("t.csv", "x,way,kind", rows)
+        self.assertIn("resuming from c/", self.succeed(*train, "2"))
+
+    def test_hints(self):
+        """Each only where it applies."""
+        random = Random(5)
+        ages = self.table("age.csv", "x,age", [(a / 10, a) for a in (random.randrange(90) for _ in range(400))])
+        hint = 'hint: "age" has '
+        self.assertIn(hint, self.succeed(*MLP, "--data", ages, "--epochs", "1"))
+        self.assertNotIn(hint, self.succeed(*MLP, "--data", ages, "--epochs", "1", "--task", "classification"))
+        kinds = self.table("kind.csv", "x,kind", [(i % 10, "yn"[i % 10 == 0]) for i in range(200)] + [("", "y")])
+        text = self.succeed(*MLP, "--data", kinds)
+        self.assertNotIn(hint, text)
+        for more in ((), ("--class-weights", "balanced")):
+            self.assertIn("with a missing value, skipped: 1\n", self.succeed(*MLP, "--data", kinds, *more))
+        self.assertRegex(text, r"hint: only 10 steps were made, and the loss still falls; try --epochs 50\n")
+        self.assertNotIn("hint", self.succeed(*MLP, "--data", kinds, "--epochs", "30", "--batch", "16"))
+        part = self.events(*MLP, "--data", kinds, "--run", "run")[-1]["test_majority_class"]
+        self.assertGreater(part, 0.8)
+        self.assertIn(f" on 40 examples; the majority class has {100 * part:.2f} %\n", text)
+        self.succeed("report", "run")
+        page = (self.folder / "run/report.html").read_text()
+        self.assertIn(f"{100 * part:.2f} %", page)
+        self.assertIn("<th>recall</th>", page)
+        self.assertIn("<td>100.0 %</td>", page)
+
+    def test_weight_decay(self):
+        data = self.noisy()
+        train = (*MLP, "--data", data, "--target", "sig", "--epochs", "3", "--optimizer", "adamw")
+        def weights(*more):
+            return self.events(*train, *more)[-1]["weights"]
+        self.assertEqual(weights("--weight-decay", "0.01"), weights())
+        self.assertNotEqual(weights("--weight-decay", "0.5"), weights())
+        self.fail_with(1, ("--weight-decay 0.5", "sgd", "adamw, lion or lamb"), *train, "--weight-decay", "0.5",
+                       "--optimizer", "sgd")
+
+
+main()

@@ -67,7 +67,10 @@ def _made(what: str, kind: str, arguments: tuple[Any, ...]) -> Any:
             value = _DEFAULTS[parameter]
         elif value is not None:
             value = number(f"{what} {kind}: {parameter}", value, "zero" if parameter == "epsilon" else None)
-        given.append(0 if value is None else constant(type_, value))
+        try:
+            given.append(0 if value is None else constant(type_, value))
+        except ValueError as error:
+            raise ValueError(f"{what} {kind}: {parameter}: {error}") from None
     explain(f"{what} {kind}", types, named, given)
     return fn(*given)
 

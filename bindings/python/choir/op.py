@@ -58,7 +58,10 @@ def _call(name: str) -> Callable[..., Tensor]:
         if len(arguments) > len(types):
             raise TypeError(f"{name}: {len(arguments)} arguments; expected {len(types)}")
         given = list(arguments) + [None] * (len(types) - len(arguments)) # options may be left out
-        given = [_argument(frame, *one) for one in zip(types, given)]
+        try:
+            given = [_argument(frame, *one) for one in zip(types, given)]
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
         try:
             return Tensor(frame, frame.call("choir_" + name, *given))
         except (TypeError, OverflowError):

@@ -376,7 +376,7 @@ def test_messages_name_the_argument():
             if text:
                 with pytest.raises(TypeError, match=text):
                     call()
-        with pytest.raises(ValueError, match="'f31' is unknown; known: f32"):
+        with pytest.raises(ValueError, match="cast: 'f31' is unknown; known: f32"):
             choir.op.cast(x, "f31")
     s.run(step)
     with pytest.raises(TypeError, match="strategy: no option 'timeouts'; options: timeout"):
@@ -445,7 +445,7 @@ def test_wrong_names_are_refused():
     with pytest.raises(choir.Error, match="no scope"):
         choir.layer("dense", "a", 1, 1, "relu")
     with s.scope():
-        with pytest.raises(ValueError, match="'step' is unknown; known: linear, relu, tanh, .*gelu_tanh"):
+        with pytest.raises(ValueError, match="layer dense: activation: 'step' is unknown; known: linear, relu, tanh, .*gelu_tanh"):
             choir.layer("dense", "a", 1, 1, "step")
         with pytest.raises(ValueError, match="layer: 'lens'"):
             choir.layer("lens")

@@ -32,8 +32,9 @@ typedef struct {
 // takes fewer positions, and gives the result of the last. After a failure the file path is
 // unchanged. Call this in cross-replica context. Threads: one at a time, outside of runs.
 //
-// CHOIR_UNSUPPORTED: a layer that cannot be exported; a size that does not fit an int.
-// CHOIR_STATE: a variable is undefined.
+// CHOIR_UNSUPPORTED: a layer that cannot be exported (bidirectional, group_normalization,
+// upsample, conv3d, transposed convolutions, pools of 1 or 3 axes, global_max_pool,
+// global_average_pool); a size that does not fit an int. CHOIR_STATE: a variable is undefined.
 CHOIR_MUST_CHECK choir_status choir_layer_export_c(choir_layer *l, choir_dtype dtype,
 		choir_shape input, const choir_export_options *o, const char *path);
 

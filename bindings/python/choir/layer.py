@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,10 @@ def _made(what: str, kind: str, arguments: tuple[Any, ...]) -> Any:
             value = _DEFAULTS[parameter]
         elif value is not None:
             value = number(f"{what} {kind}: {parameter}", value, "zero" if parameter == "epsilon" else None)
-        given.append(0 if value is None else constant(type_, value))
+        try:
+            given.append(0 if value is None else constant(type_, value))
+        except ValueError as error:
+            raise ValueError(f"{what} {kind}: {parameter}: {error}") from None
     explain(f"{what} {kind}", types, named, given)
     return fn(*given)
 
@@ -90,9 +94,13 @@ class Optimizer(_Owned):
         current()
         super().__init__(lib.choir_optimizer_new(of, options(ffi.typeof("choir_optimizer_options *"), given)))
 
-    def minimize(self, loss: Tensor, tape: Tape) -> None:
-        """The backward pass and the update: called in all replicas."""
-        status = loss._frame.call("choir_optimizer_minimize", self.pointer, loss.pointer, tape.pointer)
+    def minimize(self, loss: Tensor, tape: Tape, variables: Sequence[Variable] | None = None) -> None:
+        """The backward pass and the update of all variables, or of these: called in all replicas."""
+        if variables is None:
+            status = loss._frame.call("choir_optimizer_minimize", self.pointer, loss.pointer, tape.pointer)
+        else:
+            status = loss._frame.call("choir_optimizer_minimize_variables", self.pointer, loss.pointer, tape.pointer,
+                                      len(variables), [v.pointer for v in variables])
         if status:
             check(status)
 

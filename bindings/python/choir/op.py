@@ -29,7 +29,7 @@ def _argument(frame: Any, type_: Any, value: Any) -> Any:
         return options(type_, value)
     if type_.kind == "struct" and type_.cname == "choir_shape":
         return shape_of(value)
-    if type_.kind == "struct" and type_.cname == "choir_axes" and not isinstance(value, ffi.CData):
+    if type_.kind == "struct" and type_.cname == "choir_axes" and isinstance(value, (int, list, tuple)):
         return axis(*((value,) if isinstance(value, int) else value))
     if type_.cname == "char *" and isinstance(value, str):
         return value.encode()
@@ -58,7 +58,10 @@ def _call(name: str) -> Callable[..., Tensor]:
         if len(arguments) > len(types):
             raise TypeError(f"{name}: {len(arguments)} arguments; expected {len(types)}")
         given = list(arguments) + [None] * (len(types) - len(arguments)) # options may be left out
-        given = [_argument(frame, *one) for one in zip(types, given)]
+        try:
+            given = [_argument(frame, *one) for one in zip(types, given)]
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
         try:
             return Tensor(frame, frame.call("choir_" + name, *given))
         except (TypeError, OverflowError):

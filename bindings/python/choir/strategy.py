@@ -299,7 +299,7 @@ class Strategy:
 
     def run(self, step: Callable[[Replica], Any], batch: Any = None) -> list[np.ndarray]:
         """Calls step in every local replica, with the parts of a Dataset's batch as arguments. Returns
-        the tensors that the steps returned, in the order of the replicas. The first exception of a
+        copies of the tensors that the steps returned, as numpy arrays in the order of the replicas. The first exception of a
         step ends the run and comes back as itself."""
         run_in = getattr(step, "run_in", None)  # of choir.function
         if run_in is not None:

@@ -323,6 +323,33 @@ def test_variables_and_gradients_by_hand():
         bias.numpy()
 
 
+def test_two_networks_with_losses_of_their_own():
+    def weights(wrap):
+        s = choir.Strategy(replicas=2)
+        with s.scope():
+            nets = [choir.layer("dense", name, 1, 1) for name in ("maker", "judge")]
+            optimizers = [choir.Optimizer("sgd", learning_rate=0.5) for _ in nets]
+        for net in nets:
+            net.variables[0].assign(np.float32([[2]]))
+
+        def of(net, optimizer, sign):
+            def step(r):
+                tape = r.tape()
+                judged = nets[1](nets[0](r.constant(np.float32([[1]]))))
+                optimizer.minimize(r.average_loss(choir.op.reshape(judged, [1]) * sign), tape, net.variables)
+            return wrap(step)
+        batch = next(iter(choir.Dataset(s, {"x": np.zeros((2, 1), np.float32)}, batch=2)))
+        steps = [of(*one) for one in zip(nets, optimizers, (1, -1))]
+        for step in steps * 3:
+            s.run(step, batch)
+        return [v.numpy().item() for net in nets for v in net.variables]
+    a, b, c, d = 2, 0, 2, 0  # of the maker a x + b and the judge c y + d
+    for _ in range(3):
+        a, b = a - c / 2, b - c / 2
+        c, d = c + (a + b) / 2, d + 1 / 2
+    assert weights(lambda step: step) == weights(choir.function) == [a, b, c, d]
+
+
 def test_messages_name_the_argument():
     s = choir.Strategy("one_device")
     with s.scope():
@@ -349,7 +376,7 @@ def test_messages_name_the_argument():
             if text:
                 with pytest.raises(TypeError, match=text):
                     call()
-        with pytest.raises(ValueError, match="'f31' is unknown; known: f32"):
+        with pytest.raises(ValueError, match="cast: 'f31' is unknown; known: f32"):
             choir.op.cast(x, "f31")
     s.run(step)
     with pytest.raises(TypeError, match="strategy: no option 'timeouts'; options: timeout"):
@@ -418,7 +445,7 @@ def test_wrong_names_are_refused():
     with pytest.raises(choir.Error, match="no scope"):
         choir.layer("dense", "a", 1, 1, "relu")
     with s.scope():
-        with pytest.raises(ValueError, match="'step' is unknown; known: linear, relu, tanh, .*gelu_tanh"):
+        with pytest.raises(ValueError, match="layer dense: activation: 'step' is unknown; known: linear, relu, tanh, .*gelu_tanh"):
             choir.layer("dense", "a", 1, 1, "step")
         with pytest.raises(ValueError, match="layer: 'lens'"):
             choir.layer("lens")

@@ -378,6 +378,17 @@ TEST_WITHIN(what_cannot_be, scoped_open, scoped_close)
 			"layer \"words\":*embedding");
 	assert_refused(choir_conv2d_new("conv", 4, 4, 3, NULL), CHOIR_F32, CHOIR_SHAPE(2, 2, 4), NULL,
 			CHOIR_INVALID, "[2, 2, 4]");
+	choir_layer *const lacking[] = { choir_bidirectional_new(choir_gru_new("there", 4, 4),
+											 choir_gru_new("back", 4, 4)),
+		choir_group_normalization_new("groups", 4, 2, 0), choir_upsample_new(2, CHOIR_NEAREST),
+		choir_conv3d_new("volume", 4, 4, 1, NULL), choir_conv2d_transpose_new("up", 4, 4, 1, NULL),
+		choir_conv1d_transpose_new("up1", 4, 4, 1, NULL),
+		choir_conv3d_transpose_new("up3", 4, 4, 1, NULL), choir_max_pool1d_new(2, 0, 0),
+		choir_average_pool1d_new(2, 0, 0), choir_max_pool3d_new(2, 0, 0),
+		choir_average_pool3d_new(2, 0, 0), choir_global_max_pool_new(),
+		choir_global_average_pool_new() };
+	for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++)
+		assert_refused(lacking[i], CHOIR_F32, four, NULL, CHOIR_UNSUPPORTED, "cannot be exported");
 	assert_refused(choir_flatten_new(), CHOIR_F32, four, NULL, CHOIR_UNSUPPORTED, "export*input");
 	assert_refused(
 			choir_residual_new(choir_dense_new("wide", 4, 5, CHOIR_LINEAR), NULL, CHOIR_LINEAR),

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static const double SHOW_SECONDS = 0.1;
 
@@ -58,27 +57,9 @@ static void print_start(const training *t, bool json)
 	summary_print(&s, json);
 }
 
-// Many classes that are ordered, as ages or prices are.
-static bool may_be_a_quantity(const training *t)
-{
-	enum { MANY = 20, ROWS = 50 };
-	const source *s = &t->data;
-	bool whole = s->csv && s->targets == 0 && strcmp(t->given->task, "auto") == 0 &&
-			s->classes > MANY && ROWS * s->classes > s->examples;
-	for (size_t i = 0; whole && i < t->table->classes; i++)
-		whole = t->table->name[i][strspn(t->table->name[i], "-0123456789")] == '\0';
-	return whole;
-}
-
 void train_report_start(const training *t)
 {
-	char name[CLEAN_TEXT];
 	print_start(t, t->given->json);
-	if (!t->given->json && may_be_a_quantity(t))
-		printf("hint: \"%s\" has %lld classes in %lld rows; if it is a quantity, use --task "
-			   "regression\n",
-				clean_text(t->data.target, name), (long long) t->data.classes,
-				(long long) t->data.examples);
 }
 
 void train_print_start(const training *t)

@@ -3,7 +3,7 @@
 // asks for it, or a registered table (extend/transport_table.h).
 //
 // Every wait for another worker has a time limit. After a failed wait all calls on all workers
-// fail with the first failure's text, and the job must be started again (docs/cluster.md).
+// fail with the first failure's text, and the job must start again (docs/cluster.md).
 #pragma once
 
 #include "status.h"
@@ -30,7 +30,7 @@ typedef struct choir_cluster_options {
 	// Seconds that a worker waits for another worker or for the chief's files. 0: 300;
 	// CHOIR_FOREVER: no limit.
 	double timeout;
-	// Text that must be equal on all workers. NULL: the content of the program's file.
+	// Must be equal on all workers. NULL: the content of the program's file.
 	const char *program;
 	// On: if the workers' instruction sets differ, all use the lowest until the process ends. Off
 	// (default): choir_cluster_new then fails.
@@ -52,9 +52,9 @@ typedef struct choir_cluster_options {
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
 // Makes a cluster of a communicator's processes, in a program that has initialized MPI: MPI_Comm
-// comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All of these processes make this call.
-// Choir duplicates the communicator, and does not finalize MPI. A Fortran communicator is an
-// MPI_Fint. o sets no transport and no roles.
+// comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All of these make this call. Choir
+// duplicates the communicator, and does not finalize MPI. A Fortran communicator is an MPI_Fint. o
+// sets no transport and roles.
 //
 // With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may call
 // MPI. With a lower level (MPI_Init, MPI_THREAD_FUNNELED), a worker has one replica, and .overlap
@@ -63,10 +63,9 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
-// Leaves the cluster and frees it. First free everything made with c, and finish what other
-// workers need from this worker. With MPI, waits until the others leave, for at most .timeout.
-// After a failure it does not wait. If Choir initialized MPI, Choir finalizes it, and MPI cannot
-// be initialized again.
+// Leaves the cluster and frees it. First free everything made with c, and finish what others need
+// from this worker. With MPI, waits until the others leave, for at most .timeout, but not after a
+// failure. If Choir initialized MPI, it finalizes MPI, which cannot be initialized again.
 void choir_cluster_free(choir_cluster *c);
 
 // Getters
@@ -89,11 +88,10 @@ const char *choir_cluster_transport(const choir_cluster *c);
 
 // Waits until all workers have made this call.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
-// Broadcasts data, of this number of bytes. The argument from is the number of the sending worker.
+// Broadcasts data from the worker with the number from.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
-// Gathers every worker's data. own is this worker's, of this number of bytes; all gets every
-// worker's, in the order of workers.
+// Gathers every worker's data. own is this one's; all gets every worker's, in order.
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 

@@ -1,6 +1,6 @@
 // Replica context: a replica's calls inside a run. In a merge call, one function runs for all
 // replicas in cross-replica context. Outside of all strategies, the program is the default replica
-// (0 of 1), in which a sync point returns at once.
+// (0 of 1), whose sync points return at once.
 //
 // "In all replicas" marks a sync point (docs/rules.md, section 1): all replicas of the run make
 // these calls in the same order, with the same function, names, dtypes, shapes and options. They
@@ -23,8 +23,8 @@ typedef struct choir_update choir_update;
 
 // One replica in one call of a run's function. Valid until the function returns.
 typedef struct {
-	// The frame on the replica's device. Choir clears it when the function returns, but the
-	// program must clear the default replica's (choir_frame_clear).
+	// On the replica's device. Choir clears it when the function returns, but the program must
+	// clear the default replica's (choir_frame_clear).
 	choir_frame *frame;
 } choir_replica;
 
@@ -76,8 +76,8 @@ choir_status choir_replica_set_arg(choir_replica *r, const char *name, choir_ten
 
 // In all replicas. After the last replica has arrived and all requested updates are done, fn runs
 // once, on the last replica's thread and with its user. Arguments are merged by name
-// (choir_cross_arg). If fn fails, the run fails: the call returns fn's failure in the last
-// replica, and CHOIR_CANCELLED in the others.
+// (choir_cross_arg). fn's failure fails the run: the last replica gets it, the others
+// CHOIR_CANCELLED.
 CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 		choir_replica *r, choir_merge_fn *fn, void *user);
 
@@ -103,28 +103,28 @@ CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, c
 		size_t n, choir_tensor *const in[], choir_tensor *out[]);
 
 // In all replicas, with the same axis. Concatenates all replicas' t in the order of ids. Sizes
-// along axis may differ or be 0 (CHOIR_INVALID: another difference). The results' gradients are
-// summed over replicas, and t gets its part of this sum. CHOIR_UNSUPPORTED: indexed slices.
+// along axis may differ or be 0 (CHOIR_INVALID: another difference). t's gradient is its part of
+// the sum of the results' gradients over replicas. CHOIR_UNSUPPORTED: indexed slices.
 choir_tensor *choir_replica_all_gather(choir_replica *r, choir_tensor *t, int axis);
 
-// In all replicas, with the same replica_id. Gives each replica the t of the replica with this id;
-// the others may pass any tensor. No gradient.
+// In all replicas, with the same replica_id. Gives each replica the t of this one; the others may
+// pass any tensor. No gradient.
 choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int replica_id);
 
 // Means over the global batch
 
 // The number of this replica's examples: the rows of its arguments from choir_values_split or a
-// distributed dataset. Without these, the rows of the first leaf with rows from
-// choir_values_set_local. 0 also if unknown.
+// distributed dataset, else of the first leaf with rows from choir_values_set_local. 0 also if
+// unknown.
 int64_t choir_replica_examples(const choir_replica *r);
 
 // The number of examples of all replicas together; 0 if any replica's is unknown.
 int64_t choir_replica_global_examples(const choir_replica *r);
 
 // Averages losses, [n, ...] of f32 or f64, over the global batch (TensorFlow's
-// compute_average_loss). Gives a scalar: the sum of this replica's losses, divided by the number
-// of examples in the global batch. The SUM of these scalars over replicas is the mean over the
-// global batch. The SUM of their gradients is the mean's gradient.
+// compute_average_loss). Gives a scalar: the sum of this replica's losses, divided by the examples
+// in the global batch. The SUM of these scalars over replicas is the mean over the global batch,
+// and that of their gradients is the mean's gradient.
 //
 // If the number of examples is unknown, Choir assumes that each replica has n. An empty global
 // batch gives 0.

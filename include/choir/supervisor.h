@@ -1,5 +1,5 @@
-// The supervisor starts the workers of a job and watches them. If a worker fails, the supervisor
-// names it, and starts the job again from its last checkpoint. The command `choir run` calls these
+// The supervisor starts the workers of a job and watches them. If a worker fails, it names the
+// worker, and starts the job again from its last checkpoint. The command `choir run` calls these
 // functions.
 //
 // Each worker has an agent: a process that starts the program, passes on its output, and tells the
@@ -29,8 +29,8 @@ typedef enum {
 } choir_supervisor_kind;
 
 // Gets each reported line, on the thread of choir_supervisor_run. line has no line end, and is
-// valid only during the call. worker is CHOIR_NONE unless the line belongs to a worker. This
-// function may call choir_supervisor_stop, but no other function of this header.
+// valid only during the call. worker: CHOIR_NONE if the line is no worker's. The function may call
+// only choir_supervisor_stop of this header.
 typedef void choir_supervisor_fn(
 		choir_supervisor_kind kind, int worker, const char *line, void *user);
 
@@ -38,17 +38,17 @@ typedef void choir_supervisor_fn(
 typedef struct choir_supervisor_options {
 	size_t size;
 	int workers; // 0: 1
-	int min_workers; // the smallest number with which the job may start or restart; 0: workers
+	int min_workers; // with which the job may start or restart; 0: workers
 	int restarts; // the largest number of restarts
-	// Hosts, as in "a,b:2", where b may have 2 workers; or the path of a file with one host per
-	// line. Each restart reads the file again. NULL: this machine.
+	// Hosts, as in "a,b:2", where b may have 2 workers; or a file with one host per line, which
+	// each restart reads again. NULL: this machine.
 	const char *hosts;
 	// The MPI that connects the workers: "openmpi", "mpich" or "none". NULL: "none" for one worker
 	// or with .launcher, else the first MPI whose launcher is installed.
 	const char *mpi;
 	// The program and its arguments, which end in NULL.
 	const char *const *program;
-	// The path of the command choir, the same on all hosts, which the agents run.
+	// The path of the command choir on all hosts, which the agents run.
 	const char *agent;
 	// A command and its arguments, separated by spaces, in place of ssh or the MPI's launcher.
 	// NULL: srun for an MPI in a Slurm job, else mpirun, mpiexec or ssh.
@@ -62,9 +62,9 @@ typedef struct choir_supervisor_options {
 	choir_supervisor_fn *report;
 	void *user;
 	// The number of parameter servers of a coordinator's job (coordinator.h); 0: no coordinator.
-	// Worker 0 is the coordinator, and the next ones are the servers. If another worker fails, the
-	// supervisor starts it again, and the others go on. Each program gets its task by CHOIR_TASK,
-	// and with .hosts also CHOIR_HOST and the job's key.
+	// Worker 0 is the coordinator, the next ones are servers. If another worker fails, the
+	// supervisor restarts it, and the others go on. Each program gets its task by CHOIR_TASK, and
+	// with .hosts also CHOIR_HOST and the job's key.
 	int servers;
 } choir_supervisor_options;
 
@@ -72,15 +72,15 @@ typedef struct choir_supervisor_options {
 // missing.
 choir_supervisor *choir_supervisor_new(const choir_supervisor_options *o);
 
-// Runs the job to its end. When the call returns, all processes of the job on this machine have
-// ended. CHOIR_OK: all workers have finished. CHOIR_CANCELLED: choir_supervisor_stop stopped the
-// job. CHOIR_STATE: the same step has failed twice in the same way; this supervisor has run
-// before. CHOIR_PEER_LOST: a worker has failed, and no restart is left; too few hosts are left.
-// CHOIR_INVALID: the hosts have room for fewer workers than .min_workers.
+// Runs the job until all of its processes on this machine have ended. CHOIR_OK: all workers have
+// finished. CHOIR_CANCELLED: choir_supervisor_stop stopped the job. CHOIR_STATE: the same step has
+// failed twice in the same way; this supervisor has run before. CHOIR_PEER_LOST: a worker has
+// failed, and no restart is left; too few hosts are left. CHOIR_INVALID: the hosts have room for
+// fewer workers than .min_workers.
 CHOIR_MUST_CHECK choir_status choir_supervisor_run(choir_supervisor *s);
 
 // Asks the workers to stop after their present step, as if they got the signal number (15:
-// SIGTERM). A second call kills them. Threads: any; a signal handler may call it.
+// SIGTERM). A second call kills them. Threads: any, and signal handlers.
 void choir_supervisor_stop(choir_supervisor *s, int number);
 
 // The signal that stopped the job before the workers had saved; 0: none.

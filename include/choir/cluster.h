@@ -88,7 +88,7 @@ const char *choir_cluster_transport(const choir_cluster *c);
 
 // Waits until all workers have made this call.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
-// Broadcasts data from the worker with the number from.
+// Broadcasts data. from is the number of the sending worker.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
 // Gathers every worker's data. own is this one's; all gets every worker's, in order.

@@ -51,12 +51,12 @@ CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *
 choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
 // Gives the sum or mean of v over replicas, mirrored on the destination's devices. All tensors
-// need one shape and dtype. A plain number gives one. Sums follow the canonical tree. If the
-// strategy has all of the destination's devices, its cross-device operations compute dense sums. A
-// large reduction in host memory is lazy if the destination is a variable with one copy: the first
-// use of the result computes it, and may fail with CHOIR_NO_MEMORY or CHOIR_TIMEOUT. If this use
-// is an elementwise update (update.h), it computes the result chunk by chunk. CHOIR_INVALID: a
-// replica has no value.
+// need one shape and dtype. A plain number gives a plain number. Sums follow the canonical tree.
+// If the strategy has all of the destination's devices, its cross-device operations compute dense
+// sums. A large reduction in host memory is lazy if the destination is a variable with one copy:
+// the first use of the result computes it, and may fail with CHOIR_NO_MEMORY or CHOIR_TIMEOUT. If
+// this use is an elementwise update (update.h), it computes the result chunk by chunk.
+// CHOIR_INVALID: a replica has no value.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 

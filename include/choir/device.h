@@ -12,10 +12,9 @@ CHOIR_C_BEGIN
 
 typedef struct choir_device choir_device;
 
-// The number of devices of a kind, such as "cpu" or "CPU"; NULL: of all kinds. For "cpu", it is
-// the number of processors that the affinity mask and the cgroup's quota allow this process. Names
-// up to cpu:1023 are valid nevertheless. 0: the kind is unknown, or its number of devices is not
-// fixed.
+// The number of devices of a kind, such as "cpu" or "CPU"; NULL: of all kinds. For "cpu", the
+// processors that the affinity mask and the cgroup's quota allow this process; names up to
+// cpu:1023 are valid. 0: the kind is unknown, or its number of devices not fixed.
 int choir_device_count(const char *kind);
 
 // Finds a device by its name: "cpu:0", "cpu" (index 0), or TensorFlow's names "CPU:0", "/cpu:0",
@@ -40,8 +39,7 @@ typedef struct {
 	uint64_t memory_total, memory_free; // bytes; 0: unknown
 } choir_device_info;
 
-// Writes the device's present state to *info. The caller first sets info->size, and the call
-// writes at most this number of bytes.
+// Writes the device's present state to *info, at most info->size bytes, which the caller sets.
 CHOIR_MUST_CHECK choir_status choir_device_describe(
 		const choir_device *d, choir_device_info *info);
 

@@ -16,7 +16,7 @@ typedef struct {
 	// (choir_dataset_standardize) unless mean and deviation are NULL.
 	double scale;
 	const float *mean, *deviation;
-	// NaN in the input is a missing number, which the mean replaces. Needs .mean. Default: off.
+	// The mean replaces NaN in the input. Needs .mean. Default: off.
 	choir_toggle fill_nan;
 	// Of a regression of standardized numbers: the file multiplies the result by
 	// output_deviation and adds output_mean, one number of each per output. NULL: it does not.

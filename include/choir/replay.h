@@ -12,8 +12,8 @@ CHOIR_C_BEGIN
 // Calls fn for one replica of s, on the calling thread, as the next choir_strategy_run would: with
 // its part of args (NULL: none), its device and its random numbers. Gradients go to the hook of
 // choir_strategy_set_gradient_hook. Then the call drops gradients and results. It updates no
-// variable and counts no step, so the next run or replica starts from the same state. But what fn
-// wrote to the replica's ON_READ components, such as a metric's, remains.
+// variable and counts no step, so the next run or replica starts from the same state. But fn's
+// writes to ON_READ components, such as a metric's, remain.
 //
 // Fails as choir_strategy_run. CHOIR_UNSUPPORTED also: the replica came to a sync point
 // (docs/rules.md, section 1). CHOIR_STATE also: the thread is in a replica, a merge call or an
@@ -21,9 +21,9 @@ CHOIR_C_BEGIN
 CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(choir_strategy *s, int local_replica,
 		choir_replica_fn *fn, void *user, choir_values *args);
 
-// gradient is v's gradient for the replica's own part of the batch. It is a tensor of r's frame.
-// With a loss scale, it is that of the scaled loss. It may be indexed slices (choir_to_dense). For
-// a sharded variable, the hook may get each shard's gradient.
+// gradient, in r's frame, is v's for the replica's part of the batch; with a loss scale, that of
+// the scaled loss. It may be indexed slices (choir_to_dense). For a sharded variable, the hook may
+// get each shard's.
 typedef void choir_gradient_fn(
 		choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user);
 

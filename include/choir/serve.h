@@ -1,11 +1,11 @@
-// A server offers devices of this machine to a program in another process or on another machine.
-// The program names them "remote:HOST:PORT/cpu:0", for example in choir_strategy_options.devices.
-// The command `choir serve` is such a server.
+// A server offers this machine's devices to a program in another process or on another machine,
+// which names them "remote:HOST:PORT/cpu:0" in choir_strategy_options.devices. The command `choir
+// serve` is such a server.
 //
-// A server works for one program at a time. It refuses a program with another key. It also refuses
-// another version, compiler, instruction set or kernel library, because results would have other
-// bits. A program with the key may use all memory that the server offers, but can run only this
-// library's kernels. When the program ends or is lost, the server frees its memory.
+// A server works for one program at a time. It refuses another key, and another version, compiler,
+// instruction set or kernel library, whose results would have other bits. A program may use all
+// memory that the server offers, but can run only this library's kernels. When the program ends or
+// is lost, the server frees its memory.
 #pragma once
 
 #include "device.h"

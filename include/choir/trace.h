@@ -56,7 +56,7 @@ typedef void choir_trace_span_fn(const choir_trace_span *span, void *user);
 // What a trace records.
 typedef struct choir_trace_options {
 	size_t size;
-	// The folder for scalars (TensorBoard event files), which choir_trace_start makes. NULL: drops
+	// The folder for scalars (TensorBoard event files), made by choir_trace_start. NULL: drops
 	// scalars.
 	const char *log;
 	int64_t spans; // newest spans that each thread keeps, at most 2^24; 0: 65536
@@ -69,9 +69,9 @@ typedef struct choir_trace_options {
 	int worker, workers;
 } choir_trace_options;
 
-// Starts a trace. This thread's track is "program". choir_trace_stop will write the file path
-// (JSON in Chrome's trace event format; NULL: none). CHOIR_STATE: a trace is on already. CHOIR_IO:
-// the file or folder cannot be written.
+// Starts a trace. This thread's track is "program". choir_trace_stop writes the file path (JSON in
+// Chrome's trace event format; NULL: none). CHOIR_STATE: a trace is on. CHOIR_IO: the file or
+// folder cannot be written.
 CHOIR_MUST_CHECK choir_status choir_trace_start(const char *path, const choir_trace_options *o);
 
 // Ends the trace and open spans, even after a failure, and returns the first failure since the
@@ -85,8 +85,8 @@ int64_t choir_trace_dropped_spans(void);
 
 // Files of traces.
 //
-// Calls fn for each span in a file of choir_trace_start or choir_trace_merge, in order.
-// CHOIR_CORRUPT: the file is damaged, or is not such a trace.
+// Calls fn for each span of a file, in order. CHOIR_CORRUPT: the file is damaged, or no such
+// trace.
 CHOIR_MUST_CHECK choir_status choir_trace_read(
 		const char *path, choir_trace_span_fn *fn, void *user);
 // Writes the spans of n files, one of each worker of a job, to the file path, whole or not at all.

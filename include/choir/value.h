@@ -89,7 +89,7 @@ CHOIR_MUST_CHECK choir_status choir_values_set_local(
 
 // Splits a global batch [rows, ...] into a per-replica leaf of views. With R replicas, the first
 // (rows mod R) get rows / R + 1 rows, the others rows / R. Every worker passes the whole batch,
-// and keeps its replicas' rows. All split leaves of a set have as many rows.
+// and keeps its replicas' rows. All split leaves of a set have one number of rows.
 CHOIR_MUST_CHECK choir_status choir_values_split(
 		choir_values *set, const char *name, choir_tensor *t);
 

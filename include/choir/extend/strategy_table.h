@@ -23,9 +23,9 @@ enum {
 	CHOIR_FEATURE_CLUSTER = 8 // .cluster
 };
 
-// A new mirrored variable or shard, for place_variable. Choir places other variables itself: an
-// optimizer's slots and colocated variables on the devices of the variable that they belong to,
-// and components of ON_READ variables on the devices of the replicas.
+// A new mirrored variable or shard, for place_variable. Choir places other variables itself: slots
+// and colocated variables on their variable's devices, and components of ON_READ variables on the
+// replicas'.
 typedef struct {
 	size_t size;
 	const char *name;

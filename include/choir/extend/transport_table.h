@@ -32,8 +32,8 @@ typedef struct choir_transport_table {
 	size_t self_size;
 	// .argument of choir_cluster_options.
 	choir_status (*open)(void *self, const void *argument);
-	// Tells the others that this worker leaves. Waits for what the transport must do together with
-	// them, at most this number of seconds (negative: no limit).
+	// Tells the others that this worker leaves. Waits for what the transports must do together, at
+	// most this number of seconds (negative: no limit).
 	void (*close)(void *self, double seconds);
 	int (*worker)(const void *self); // (any) 0 to workers - 1
 	int (*workers)(const void *self); // (any) at least 1
@@ -47,8 +47,8 @@ typedef struct choir_transport_table {
 	// Never blocks. If *done is true, the request ends, and *bytes is the size of the message. A
 	// failure does not change the request.
 	choir_status (*test)(void *self, uint64_t request, bool *done, size_t *bytes);
-	// Gives up a request whose message will not come. Then the transport does not use the
-	// request's memory, but a receiver that is reading this memory may finish.
+	// Gives up a request whose message will not come. Then the transport does not use its memory,
+	// but a receiver that is reading it may finish.
 	void (*drop)(void *self, uint64_t request);
 	// Tells all workers that this worker stops, and why, as far as possible without waiting. The
 	// others' tests then fail.

@@ -39,16 +39,15 @@ typedef struct choir_cluster_options {
 
 // Joins the workers of this job. Returns after all have made this call.
 //
-// The roles come from the options, else from TF_CONFIG, else from the environment variables of
-// torchrun, mpirun or srun. Without them, this process is the only worker. In TF_CONFIG, the chief
-// and the workers are the job's workers, in this order; an evaluator is a cluster by itself.
+// The roles come from the options, else from TF_CONFIG, else from the variables of torchrun,
+// mpirun or srun. Without them, this process is the only worker. In TF_CONFIG, the job's workers
+// are the chief, then the workers; an evaluator is a cluster by itself.
 //
 // CHOIR_INVALID: options or environment variables contradict each other; malformed JSON.
 // CHOIR_NOT_FOUND also: no MPI. CHOIR_UNSUPPORTED: the task ps; MPI's thread level does not let
 // this thread call MPI; lowest_instruction_set is on, but no set is common. CHOIR_STATE: MPI has
-// ended; the workers' builds, programs, settings or instruction sets differ; the instruction set
-// must be lowered, but an operation has already run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: a worker did
-// not join.
+// ended; the workers' builds, programs, settings or instruction sets differ; the set must be
+// lowered after an operation. CHOIR_TIMEOUT, CHOIR_PEER_LOST: a worker did not join.
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
 // Makes a cluster of a communicator's processes, in a program that has initialized MPI: MPI_Comm
@@ -57,8 +56,8 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 // sets no transport and roles.
 //
 // With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may call
-// MPI. With a lower level (MPI_Init, MPI_THREAD_FUNNELED), a worker has one replica, and .overlap
-// (strategy.h) has no effect. Then only the thread that initialized MPI may make calls that need
+// MPI. With a lower level (MPI_Init, MPI_THREAD_FUNNELED), a worker has one replica, .overlap
+// (strategy.h) has no effect, and only the thread that initialized MPI may make calls that need
 // other workers (else CHOIR_UNSUPPORTED).
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);

@@ -4,8 +4,8 @@
 // closures are sent by name.
 //
 // In each process .build makes the same variables and optimizers, with memory for all variables.
-// The servers keep the values. ON_READ variables stay in each worker. Other variables and shards
-// are numbered together from 0; number i is on server (i mod number of servers).
+// The servers keep the values; ON_READ variables stay in each worker. Other variables and shards
+// are numbered from 0; number i is on server (i mod number of servers).
 //
 // At the start of each run a worker gets the servers' values of the variables that it has read
 // before, and other variables when it first reads them. If a variable is only read by rows, as in
@@ -14,9 +14,9 @@
 // again after the loss of a worker. Other effects may happen several times.
 //
 // Errors: a process with another key, program or table cannot join; its error says what differs.
-// If a server is lost, the job ends: all calls fail with CHOIR_PEER_LOST, and name the server.
-// CHOIR_UNSUPPORTED: an update function (update.h) or choir_variable_scatter in a closure; a
-// dynamic loss scale; global_clip_norm or CHOIR_NONFINITE_SKIP with several servers.
+// If a server is lost, all calls fail with CHOIR_PEER_LOST, and name it. CHOIR_UNSUPPORTED: an
+// update function (update.h) or choir_variable_scatter in a closure; a dynamic loss scale;
+// global_clip_norm or CHOIR_NONFINITE_SKIP with several servers.
 // Threads: one for a coordinator. Choir starts a thread in each worker and coordinator.
 #pragma once
 

@@ -85,8 +85,8 @@ CHOIR_MUST_CHECK choir_status choir_component_resize(
 typedef choir_status choir_map_fn(const choir_component in[], choir_component out[], void *user);
 typedef struct {
 	size_t size;
-	// The n columns of out. Shapes are of single examples, with CHOIR_UNKNOWN in dimensions that
-	// vary. NULL: the columns of in.
+	// The n columns of out. Shapes are of single examples, with CHOIR_UNKNOWN in varying
+	// dimensions. NULL: the columns of in.
 	size_t n;
 	const choir_column *columns;
 	int threads; // threads that call fn, including the reading thread; 0: 1
@@ -136,9 +136,9 @@ choir_dataset *choir_dataset_take(choir_dataset *d, int64_t elements);
 // Leaves out the first elements of d.
 choir_dataset *choir_dataset_skip(choir_dataset *d, int64_t elements);
 // Keeps elements index, index + count, index + 2 count, ... CHOIR_INVALID: d has fewer than count
-// elements, but is not empty. If the number of elements is unknown, the first read fails instead.
-// If both are CHOIR_SHARD_HINT, the policy CHOIR_AUTO_SHARD_HINT (input.h) sets them to the number
-// of workers and this worker's index; other policies keep all elements.
+// elements, but is not empty (if their number is unknown, the first read fails). If both are
+// CHOIR_SHARD_HINT, the policy CHOIR_AUTO_SHARD_HINT (input.h) sets them to the number of workers
+// and this worker's index; other policies keep all elements.
 enum { CHOIR_SHARD_HINT = -3 };
 choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t index);
 // Shuffles d, in another order in each pass. Each element is drawn from a buffer of this number of
@@ -157,8 +157,8 @@ choir_dataset *choir_dataset_batch(choir_dataset *d, int64_t size);
 choir_dataset *choir_dataset_batch_drop_remainder(choir_dataset *d, int64_t size);
 typedef struct {
 	size_t size;
-	// For each column, the shape to which examples are padded at their ends. A dimension of
-	// CHOIR_UNKNOWN becomes the largest in the batch. NULL: all dimensions are CHOIR_UNKNOWN.
+	// For each column, the shape to which examples are padded at their ends. CHOIR_UNKNOWN becomes
+	// the batch's largest dimension. NULL: all are CHOIR_UNKNOWN.
 	const choir_shape *padded_shapes;
 	const double *padding_values; // for each column; NULL: zeros
 	bool drop_remainder;
@@ -175,8 +175,8 @@ typedef struct {
 	int64_t stride; // from one example of a window to the next; 0: 1
 	bool drop_remainder; // drop windows that reach beyond the end
 } choir_window_options;
-// Makes windows of single examples. A window is one example of shape [length, ...], or
-// [CHOIR_UNKNOWN, ...] if shorter windows at the end are kept.
+// Makes windows of single examples: examples [length, ...], or [CHOIR_UNKNOWN, ...] if shorter
+// windows at the end are kept.
 choir_dataset *choir_dataset_window(choir_dataset *d, const choir_window_options *o);
 // Reads up to batches elements ahead on its own thread, from the first read until the dataset is
 // freed. CHOIR_STATE: in the child of a fork, d was read before the fork.
@@ -184,8 +184,8 @@ choir_dataset *choir_dataset_prefetch(choir_dataset *d, int batches);
 
 // Getters
 size_t choir_dataset_columns(const choir_dataset *d);
-// The i-th column. Its shape is that of one example, with CHOIR_UNKNOWN in dimensions that vary.
-// Its data is NULL.
+// The i-th column, without data. Its shape is that of one example, with CHOIR_UNKNOWN in varying
+// dimensions.
 const choir_column *choir_dataset_column(const choir_dataset *d, size_t i);
 // The size of the largest batch; 0: elements are single examples.
 int64_t choir_dataset_batch_size(const choir_dataset *d);

@@ -116,7 +116,7 @@ typedef struct {
 // If a callback fails, choir_fit fails with its status; with several workers, the job ends.
 typedef choir_status choir_callback_fn(const choir_fit_event *e, void *user);
 
-// Functions that choir_fit calls, in the order of an array of callbacks. Each may be NULL.
+// Functions that choir_fit calls, in the order of the array. Each may be NULL.
 typedef struct {
 	size_t size;
 	choir_callback_fn *train_begin, *train_end;
@@ -134,8 +134,8 @@ typedef choir_distributed_dataset *choir_worker_data_fn(
 typedef enum { CHOIR_MONITOR_AUTO = 0, CHOIR_MONITOR_MIN, CHOIR_MONITOR_MAX } choir_monitor;
 
 // Keras' ReduceLROnPlateau: after .patience epochs in a row that do not improve a log by more than
-// .min_delta, choir_fit multiplies the learning rate by .factor, down to .min_learning_rate. Then
-// it counts again from 0. A checkpoint keeps the count.
+// .min_delta, choir_fit multiplies the learning rate by .factor, down to .min_learning_rate, and
+// counts again from 0. A checkpoint keeps the count.
 typedef struct {
 	size_t size;
 	const char *log; // NULL: "val_loss"
@@ -166,8 +166,8 @@ typedef struct {
 typedef struct {
 	size_t size;
 	int64_t epochs; // of the whole training, including those before a restored checkpoint; 0: 1
-	// Batches in an epoch. The next epoch continues with the batch after them, or with the first
-	// at the end of the data. 0: one pass over the data.
+	// Batches in an epoch. The next epoch continues after them, or begins again at the data's end.
+	// 0: one pass over the data.
 	int64_t steps_per_epoch;
 	choir_distributed_dataset *validation; // evaluated after an epoch; NULL: none
 	int64_t validation_every; // epochs; 0: 1

@@ -87,8 +87,8 @@ choir_layer *choir_batch_normalization_new(
 // Applies choir_gather to "name/embeddings" [rows, width], which begin random normal with
 // deviation 0.02: indices [..] give [.., width].
 choir_layer *choir_embedding_new(const char *name, int64_t rows, int64_t width);
-// Multiplies x [.., width] by an embedding layer's transposed matrix; gives [.., rows] (weight
-// tying: arXiv:1608.05859).
+// Multiplies x [.., width] by an embedding's transposed matrix; gives [.., rows] (weight tying:
+// arXiv:1608.05859).
 choir_layer *choir_tied_embedding_new(choir_layer *embedding);
 // Adds row i of "name/embeddings" [places, width], which begin as in choir_embedding_new, to
 // position i of x, which has at most places positions.
@@ -114,7 +114,7 @@ choir_layer *choir_last_timestep_new(void);
 choir_layer *choir_flatten_new(void);
 // Applies choir_dropout, with a seed made from name.
 choir_layer *choir_dropout_new(const char *name, double rate);
-// Applies n layers of one strategy in order. The array is copied.
+// Applies n layers of one strategy in order. Copies the array.
 choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[]);
 // activation(inside(x) + shortcut(x)) (arXiv:1512.03385); shortcut NULL: x itself.
 choir_layer *choir_residual_new(

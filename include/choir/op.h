@@ -21,8 +21,8 @@ typedef choir_tensor *choir_unary_op(choir_tensor *x);
 
 // Making tensors
 
-// Makes a tensor whose elements are all value, rounded to a floating-point dtype. An integer dtype
-// or bool must hold value exactly.
+// Makes a tensor of elements value, rounded to a floating-point dtype. An integer dtype or bool
+// must hold value exactly.
 choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, double value);
 
 // Draws independent normal numbers of mean 0 and deviation 1, in f32 or f64, by Philox4x32-10
@@ -186,8 +186,8 @@ typedef struct {
 	double value; // of CHOIR_PAD_CONSTANT
 } choir_pad_options;
 
-// Adds before[i] elements in front of axis i and after[i] elements behind it; o NULL: zeros. With
-// CHOIR_PAD_REFLECT, both are less than the size of axis i.
+// Adds before[i] elements in front of axis i and after[i] behind it; o NULL: zeros. With
+// CHOIR_PAD_REFLECT, both are less than axis i's size.
 choir_tensor *choir_pad(choir_tensor *x, const int64_t before[], const int64_t after[],
 		const choir_pad_options *o);
 
@@ -203,8 +203,8 @@ choir_tensor *choir_transpose(choir_tensor *x, const int axes[]);
 // least 4096 rows. CHOIR_INVALID: x has no such row; some devices report this later.
 choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices);
 
-// Makes a row for each index (u8, i32 or i64), with 1 at the index and zeros elsewhere: [..] gives
-// [.., depth] of dtype. An index that is not below depth gives zeros. No gradient.
+// Makes a row for each index (u8, i32 or i64), with 1 at the index, else 0: [..] gives [.., depth]
+// of dtype. An index outside gives zeros. No gradient.
 choir_tensor *choir_one_hot(choir_tensor *indices, int64_t depth, choir_dtype dtype);
 
 // Products. f32 and f64.

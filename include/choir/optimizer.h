@@ -194,8 +194,8 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 // scale.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
-// The scale of the next update; 1 without loss scaling. Called outside of runs, or in a replica
-// after choir_optimizer_scale_loss.
+// The scale of the next update, or 1. Called outside of runs, or in a replica after
+// choir_optimizer_scale_loss.
 double choir_optimizer_loss_scale(const choir_optimizer *o);
 
 // The learning rate of the next update. NAN: o is NULL; the schedule's function gives an invalid
@@ -212,7 +212,7 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_set_learning_rate(choir_optimizer 
 // context, outside of runs. After a device's failure the variables are undefined.
 CHOIR_MUST_CHECK choir_status choir_optimizer_swap_averages(choir_optimizer *o);
 
-// Whether averages are in place.
+// True: averages are in place.
 bool choir_optimizer_has_swapped(const choir_optimizer *o);
 
 // Updates n different variables, in cross-replica context. Sums per-replica gradients; uses plain

@@ -1,7 +1,7 @@
 // Debugging a step. A hook sees the gradients that replicas add to optimizers. One replica can run
-// alone. Its result depends on the program, the seed, the step, the weights, its id and its part
-// of the batch. So one machine with a checkpoint and the batch can replay a step of a job of any
-// size, with the same bits.
+// alone: its result depends on the program, the seed, the step, the weights, its id and its part
+// of the batch. So one machine with a checkpoint and the batch can replay a step of any job, with
+// the same bits.
 // Threads: one at a time, outside of runs.
 #pragma once
 
@@ -16,8 +16,7 @@ CHOIR_C_BEGIN
 // writes to ON_READ components, such as a metric's, remain.
 //
 // Fails as choir_strategy_run. CHOIR_UNSUPPORTED also: the replica came to a sync point
-// (docs/rules.md, section 1). CHOIR_STATE also: the thread is in a replica, a merge call or an
-// update.
+// (docs/rules.md, section 1). CHOIR_STATE also: in a replica, a merge call or an update.
 CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(choir_strategy *s, int local_replica,
 		choir_replica_fn *fn, void *user, choir_values *args);
 
@@ -27,8 +26,8 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(choir_strategy *s, int 
 typedef void choir_gradient_fn(
 		choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user);
 
-// Sets a hook: Choir calls fn with every gradient that a replica adds to an optimizer, before the
-// optimizer uses it. The replicas' threads may call it at the same time. fn NULL removes the hook.
+// Sets a hook: Choir calls fn with every gradient that a replica adds to an optimizer, before its
+// use. The replicas' threads may call it at the same time. NULL: no hook.
 CHOIR_MUST_CHECK choir_status choir_strategy_set_gradient_hook(
 		choir_strategy *s, choir_gradient_fn *fn, void *user);
 

@@ -91,8 +91,8 @@ choir_tensor *choir_replica_result(choir_replica *r, const char *name);
 
 // In all replicas, with equal op, shape and dtype. Gives the sum or mean of all replicas' t, with
 // the dtypes of choir_strategy_reduce. A plain number is an f64 scalar that counts once for each
-// replica. The gradient is the all-reduce of the results' gradients, so all replicas must also run
-// the backward pass. Indexed slices (tensor.h) give indexed slices without a gradient. CHOIR_STATE
+// replica. The gradient is the all-reduce of the results' gradients, so all replicas also run the
+// backward pass. Indexed slices (tensor.h) give indexed slices without a gradient. CHOIR_STATE
 // also: only some tensors have a count.
 choir_tensor *choir_replica_all_reduce(choir_replica *r, choir_reduce_op op, choir_tensor *t);
 
@@ -126,12 +126,11 @@ int64_t choir_replica_global_examples(const choir_replica *r);
 // in the global batch. The SUM of these scalars over replicas is the mean over the global batch,
 // and that of their gradients is the mean's gradient.
 //
-// If the number of examples is unknown, Choir assumes that each replica has n. An empty global
-// batch gives 0.
+// If the number of examples is unknown, each replica is assumed to have n. An empty global batch
+// gives 0.
 choir_tensor *choir_replica_average_loss(choir_replica *r, choir_tensor *losses);
 
-// For replicas that make their own data: gives the sum of losses divided by global_batch (0 if
-// global_batch is 0).
+// For replicas that make their own data: gives the sum of losses / global_batch (0 if that is 0).
 choir_tensor *choir_replica_average_loss_over(
 		choir_replica *r, choir_tensor *losses, int64_t global_batch);
 

@@ -10,7 +10,7 @@
 
 CHOIR_C_BEGIN
 
-// GZIP and ZLIB need a build with zlib (else CHOIR_UNSUPPORTED). Damage may be found only at the
+// GZIP and ZLIB need a build with zlib (else CHOIR_UNSUPPORTED). Damage may show only at the
 // file's end.
 typedef enum {
 	CHOIR_COMPRESSION_AUTO = 0,
@@ -47,9 +47,8 @@ choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, vo
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column);
 // Reads an npy file (versions 1.0 to 3.0); in Fortran order, the whole file is read into memory.
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column);
-// Reads n arrays of an npz file (stored or deflated) as columns, in the order of names; n 0: all
-// arrays. The arrays have one length. CHOIR_UNSUPPORTED: encryption; another compression; a build
-// without zlib.
+// Reads n arrays of an npz file (stored or deflated), of one length, as columns in the order of
+// names; n 0: all. CHOIR_UNSUPPORTED: encryption; another compression; a build without zlib.
 choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *const names[]);
 // Reads n datasets of an HDF5 file, of one length, contiguous or chunked (any filter), as columns.
 // names are paths in the file ("x", "train/images"). n 0: all datasets of the root group, sorted
@@ -160,7 +159,7 @@ typedef struct choir_csv_options {
 	// A CSV dataset of files with the same header, whose columns and texts are used. NULL, or
 	// without texts of a chosen column: this call reads the files to infer them.
 	const choir_dataset *schema;
-	// An additional i64 column with each row's number, from 0, over all rows of all files.
+	// An additional i64 column with each row's number, from 0, over all files.
 	const char *row_number;
 	char decimal; // 0: a point. With a comma, 1.5 is no number
 	// Without .separator: if the first header has no comma, but semicolons or tabs (not both),
@@ -175,8 +174,8 @@ typedef struct choir_csv_options {
 // rows. A number is decimal with a point, or inf or nan. It is rounded correctly, beyond the dtype
 // to inf.
 //
-// To infer columns or texts, this call reads the files once, or twice if a column of categories
-// begins with numbers.
+// To infer, this call reads the files once, or twice if a column of categories begins with
+// numbers.
 //
 // CHOIR_CORRUPT also: text that is not UTF-8; a row of more than 64 MiB. Limits: 32 columns of the
 // dataset; 1,048,576 categories.
@@ -360,8 +359,8 @@ choir_dataset *choir_range_dataset_new(
 // Repeats the example in columns[i].data, which is copied. examples CHOIR_FOREVER: without end.
 choir_dataset *choir_constant_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[]);
-// Gives examples from memory: columns[i].data has column i of all examples. n is 1 to 32. If copy
-// is false, the caller still owns the data, and must not change them until the dataset is freed.
+// Gives examples from memory: columns[i].data has column i of all examples. n is 1 to 32. Without
+// copy, the caller still owns the data, and must not change them until the dataset is freed.
 choir_dataset *choir_memory_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[], bool copy);
 // Writes one example: column i to out[i]. position counts from 0 in each pass. Returns CHOIR_END

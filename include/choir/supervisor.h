@@ -8,8 +8,8 @@
 // clusters without a failure and exits with status 0.
 //
 // Linux only. During choir_supervisor_run, this process adopts descendants whose parents have
-// ended. It kills all of its descendants after a failed attempt, and at the end of the call. So it
-// must have no other child processes.
+// ended, and kills all descendants after a failed attempt and at the end. So it must have no other
+// child processes.
 #pragma once
 
 #include "status.h"
@@ -73,10 +73,10 @@ typedef struct choir_supervisor_options {
 choir_supervisor *choir_supervisor_new(const choir_supervisor_options *o);
 
 // Runs the job until all of its processes on this machine have ended. CHOIR_OK: all workers have
-// finished. CHOIR_CANCELLED: choir_supervisor_stop stopped the job. CHOIR_STATE: the same step has
-// failed twice in the same way; this supervisor has run before. CHOIR_PEER_LOST: a worker has
-// failed, and no restart is left; too few hosts are left. CHOIR_INVALID: the hosts have room for
-// fewer workers than .min_workers.
+// finished. CHOIR_CANCELLED: choir_supervisor_stop stopped the job. CHOIR_STATE: a step has failed
+// twice in the same way; this supervisor has run before. CHOIR_PEER_LOST: a worker has failed
+// without a restart left; too few hosts are left. CHOIR_INVALID: the hosts have room for fewer
+// than .min_workers.
 CHOIR_MUST_CHECK choir_status choir_supervisor_run(choir_supervisor *s);
 
 // Asks the workers to stop after their present step, as if they got the signal number (15:
@@ -89,9 +89,9 @@ int choir_supervisor_unsaved(const choir_supervisor *s);
 const char *choir_supervisor_job(const choir_supervisor *s);
 void choir_supervisor_free(choir_supervisor *s);
 
-// The options of one worker's agent. The supervisor starts `AGENT run --agent ADDRESS --attempt N
-// --lost-after SECONDS [--worker I] -- PROGRAM`, which calls choir_agent_run. AGENT is
-// choir_supervisor_options.agent.
+// The options of a worker's agent. The supervisor starts `AGENT run --agent ADDRESS --attempt N
+// --lost-after SECONDS [--worker I] -- PROGRAM`, which calls choir_agent_run. AGENT is its option
+// .agent.
 typedef struct choir_agent_options {
 	size_t size;
 	const char *address; // of the supervisor

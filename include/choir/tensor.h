@@ -93,7 +93,7 @@ bool choir_frame_is_training(const choir_frame *f);
 
 // Making tensors
 
-// Copies packed data to a new tensor. data may be NULL only for an empty shape.
+// Copies packed data to a new tensor. data may be NULL for an empty shape.
 choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
@@ -112,7 +112,7 @@ choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
 // Getters, which do not wait
 
-// For NULL, the shape of a scalar.
+// NULL: a scalar's.
 const choir_shape *choir_tensor_shape(const choir_tensor *t);
 // CHOIR_F64 for a plain number, CHOIR_F32 for NULL.
 choir_dtype choir_tensor_dtype(const choir_tensor *t);

@@ -1,8 +1,7 @@
 // While a trace is on, Choir records spans: intervals of time, and what a thread did in them. A
-// program may add spans, and scalars (a loss, a learning rate) for TensorBoard. choir_trace_stop
-// writes the spans to a file for chrome://tracing and https://ui.perfetto.dev, with a track for
-// each replica, each other thread, and communication between devices. A process has one trace at a
-// time.
+// program may add spans, and scalars (a loss) for TensorBoard. choir_trace_stop writes the spans
+// to a file for chrome://tracing and https://ui.perfetto.dev, with a track for each replica, other
+// thread, and communication between devices. A process has one trace.
 //
 // Cost: without a trace, a span tests one word of memory; with a trace, it takes two readings of
 // the clock and 72 bytes. Choir writes scalars about once a second. If it cannot write a file,
@@ -34,8 +33,8 @@ const char *choir_trace_category_name(choir_trace_category category);
 // Tracks that belong to no replica. A replica's track is its id; other threads have -3, -4, ...
 enum { CHOIR_TRACE_COMMUNICATION = -1, CHOIR_TRACE_PROGRAM = -2 };
 
-// Two spans of a thread are nested or disjoint. A device's sums and updates after its replicas are
-// on its last replica's track. The communication track repeats the sums between devices, from the
+// A thread's spans are nested or disjoint. A device's sums and updates after its replicas are on
+// its last replica's track. The communication track repeats the sums between devices, from the
 // first start to the last end.
 typedef struct choir_trace_span {
 	const char *name; // at most 33 bytes are kept
@@ -96,8 +95,8 @@ CHOIR_MUST_CHECK choir_status choir_trace_merge(
 
 // Recording. Without a trace these calls do nothing.
 //
-// Begin and end a span, on the track of the thread's replica, else on the thread's. A span must
-// end in the function call and the replica in which it began.
+// Begin and end a span, on the track of the thread's replica, else on the thread's. It must end in
+// the function call and replica in which it began.
 void choir_trace_begin(choir_trace_category category, const char *name);
 void choir_trace_end(void);
 

@@ -110,10 +110,10 @@ CHOIR_MUST_CHECK choir_status choir_variable_describe(
 
 // A strategy with a .partition (strategy.h) cuts a variable v by rows into shards: the variables
 // "v/part_0", "v/part_1" and so on, which are used like other variables. v is their parent:
-// - Reads and writes of v go to the shards. A read concatenates them into a copy.
+// - Reads and writes of v go to the shards. A read concatenates them.
 // - Gradients flow to the shards, which optimizers update. The backward pass frees the
 //   concatenated copy, unless it is a source (tape.h).
-// - v has no copies. It is saved and restored like an uncut variable.
+// - v has no copies. It is saved and restored like others.
 // - An update of v updates one shard after another. In the update function, v means the current
 //   shard, a variable colocated with v its shard of the same index, and an argument of v's shape
 //   has only the shard's rows. Results with as many rows are joined.
@@ -155,9 +155,9 @@ choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f);
 // v, but not inside choir_recompute, nor after a choir_variable_read of v on the same tape.
 choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices);
 
-// Reads rows as Python's v[start:stop:step] does, also with negative numbers. INT64_MIN stands for
-// an omitted low end, INT64_MAX for an omitted high end. Gradients flow to v. CHOIR_INVALID: step
-// is 0; v is a scalar. Otherwise fails as choir_variable_read.
+// Reads rows as Python's v[start:stop:step], also with negative numbers. INT64_MIN is an omitted
+// low end, INT64_MAX an omitted high end. Gradients flow to v. CHOIR_INVALID: step is 0; v is a
+// scalar. Otherwise fails as choir_variable_read.
 choir_tensor *choir_variable_slice(
 		choir_variable *v, choir_frame *f, int64_t start, int64_t stop, int64_t step);
 

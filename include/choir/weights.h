@@ -45,7 +45,7 @@ typedef struct {
 	// enclose dimensions that are one axis in the file: "reshape 10,(64,7,7)" reads [10, 3136].
 	//
 	// After a line "torch", the file has PyTorch's names and layouts: "a.b.weight" becomes
-	// "a/b/kernel", "a/b/gamma" or "a/b/embeddings", and so on. Choir then permutes the axes of
+	// "a/b/kernel", "a/b/gamma" or "a/b/embeddings", and so on. Choir permutes the axes of
 	// kernels, and of a flattened image in front of a dense layer in a choir_sequential. Lines
 	// without axes rename modules: "0.* hidden.*".
 	//

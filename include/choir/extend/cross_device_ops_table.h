@@ -2,9 +2,8 @@
 // the members of its group. A member joins a collective with its partial sums, then waits for the
 // result. One thread may join for several members, then wait for them in any order.
 //
-// Sums follow the canonical tree over replicas (docs/glossary.md). Rules of all tables: extend.h.
-//
-// Threads: Choir calls slots marked (any) from any thread, several threads at once.
+// Sums follow the canonical tree over replicas (docs/glossary.md). Rules of all tables, and of
+// slots marked (any): extend.h.
 #pragma once
 
 #include "../tensor.h"
@@ -66,19 +65,17 @@ typedef struct {
 	choir_device *const *devices;
 } choir_group;
 
-// Slots may be NULL. Then score gives 0, join and wait fail with CHOIR_UNSUPPORTED, and the others
-// do nothing.
+// Slots may be NULL: score gives 0, join and wait fail with CHOIR_UNSUPPORTED, others do nothing.
 typedef struct choir_cross_device_ops_table {
 	size_t size;
 	uint32_t version;
 	const char *name; // "ring", for choir_strategy_options.cross_device_ops
 	size_t self_size; // bytes; one self for each group
 	// How well the algorithm suits the group and a collective of this many bytes, from 0 (not at
-	// all) to 100. A new strategy takes the named table, else the table with the highest score for
-	// an all-reduce of 1 MiB. "direct" has 100 if all members have host memory, else 0. "ring" has
-	// 20 if there are at least 32 KiB for each member, and at least three separate memories (two
-	// if none is the host's); else 1. "hierarchical_copy" has 10 with four or more separate
-	// memories, else 1. "reduce_to_one_device" has 1.
+	// all) to 100. A new strategy takes the named table, else that with the highest score for an
+	// all-reduce of 1 MiB. "direct" has 100 if all members have host memory, else 0. "ring" has 20
+	// with at least 32 KiB for each member and three separate memories (two if none is the
+	// host's), "hierarchical_copy" 10 with four or more; else 1. "reduce_to_one_device" has 1.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self
 	void (*close)(void *self);

@@ -7,9 +7,8 @@
 // memory. Choir allocates self for each device and, for each stream, stream: stream_size bytes,
 // zeroed. If a slot fails, Choir adds the device's name to the text.
 //
-// Threads: Choir calls slots marked (any) from any thread, several threads at once. For each
-// device or stream, it calls the other slots from one thread at a time, not always the same one.
-// Choir may hold a lock during a call, so a slot may call only choir_fail of Choir.
+// Threads: for each device or stream, Choir calls slots not marked (any) from one thread at a
+// time, not always the same one. It may hold a lock, so a slot may call only choir_fail of Choir.
 #pragma once
 
 #include "../device.h"

@@ -1,18 +1,16 @@
 // The transport table says who the workers are, and moves bytes between them. Rules of all tables:
 // extend.h.
 //
-// Messages with the same sender, receiver and tag arrive in the order in which they were sent,
-// others in any order. A receive takes the next message of its sender and tag, which has at most
-// capacity bytes. send and receive begin a request. test makes progress, and tells whether the
-// request is done. Until then, Choir does not write to the memory of a send, and does not access
-// that of a receive.
+// Messages with the same sender, receiver and tag arrive in the order of sending, others in any
+// order. A receive takes the next message of its sender and tag, of at most capacity bytes. send
+// and receive begin a request. test makes progress, and tells whether the request is done. Until
+// then, Choir does not write to the memory of a send, and does not access that of a receive.
 //
 // If a worker is lost, the others' calls fail with CHOIR_PEER_LOST; after an abort, with
 // CHOIR_CANCELLED. The text names the worker.
 //
-// Threads: Choir calls slots marked (any) from any thread, also during other calls. It holds a
-// lock during all other calls, so they come one at a time, from any thread. A slot may call only
-// choir_fail of Choir.
+// Threads: Choir calls slots marked (any) from any thread, also during other calls. A lock makes
+// all other calls come one at a time, from any thread. A slot may call only choir_fail of Choir.
 #pragma once
 
 #include "../cluster.h"

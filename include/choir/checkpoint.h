@@ -12,8 +12,8 @@
 // Security: a step whose folder or file is a link counts as damaged. The directory itself may be a
 // link.
 //
-// Several workers (cluster.h) all make the same calls in the same order. If a worker fails in a
-// save or restore, or the chief's disk takes longer than the cluster's .timeout, the job ends.
+// Several workers (cluster.h) make the same calls in one order. If a worker fails in a save or
+// restore, or the chief's disk takes longer than the cluster's .timeout, the job ends.
 //
 // If workers read different parts of the data (docs/rules.md, section 9), a restore with another
 // number of workers or another .auto_shard (input.h) fails with CHOIR_INVALID. A restore does not
@@ -50,7 +50,7 @@ typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 
-// Waits for writes under way, and frees m. Logs a failure that no call has returned.
+// Waits for writes, and frees m. Logs a failure that no call has returned.
 void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 
 // Saves the strategy in a new step, named by the number of updates. Then removes steps that need

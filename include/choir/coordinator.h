@@ -30,10 +30,10 @@ typedef struct choir_task choir_task; // TensorFlow's ClusterResolver
 typedef struct {
 	size_t size;
 	// "coordinator", "worker" or "ps". NULL: the fields from .type to .servers come from the
-	// environment. In a TF_CONFIG with ps tasks, the chief is the coordinator. With
-	// CHOIR_TASK="SERVERS@ADDRESS", process 0 is the coordinator, the next SERVERS processes are
-	// servers, the others workers. A process's number is CHOIR_WORKER, else the launcher's. Others
-	// reach a server at CHOIR_HOST (default: its host name).
+	// environment. In TF_CONFIG, the chief is the coordinator. With CHOIR_TASK="SERVERS@ADDRESS",
+	// process 0 is the coordinator, the next SERVERS processes are servers, the others workers. A
+	// process's number is CHOIR_WORKER, else the launcher's. Others reach a server at CHOIR_HOST
+	// (default: its host name).
 	const char *type;
 	int index; // of this ps, from 0
 	// Where the coordinator listens: "unix:/run/job/socket", "127.0.0.1:7000" or "host:7000".
@@ -58,8 +58,7 @@ choir_task *choir_task_new(const choir_task_options *o);
 void choir_task_free(choir_task *t); // free its coordinator first
 const char *choir_task_type(const choir_task *t); // "coordinator", "worker", "ps"
 int choir_task_index(const choir_task *t);
-// Writes a new key of 32 random bytes to the file path, with mode 600. CHOIR_STATE: the file
-// exists.
+// Writes a new key of 32 random bytes, with mode 600. CHOIR_STATE: the file exists.
 CHOIR_MUST_CHECK choir_status choir_task_make_key(const char *path);
 
 typedef struct choir_closure choir_closure; // one call of a function on a worker

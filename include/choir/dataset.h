@@ -89,10 +89,10 @@ typedef struct {
 	// dimensions. NULL: the columns of in.
 	size_t n;
 	const choir_column *columns;
-	int threads; // threads that call fn, including the reading thread; 0: 1
+	int threads; // that call fn, including the reading thread; 0: 1
 } choir_map_options;
-// Applies fn to each element, and keeps their order. fn may be called for elements that are never
-// read. fn cannot change the size of a batch.
+// Applies fn to each element, in order. fn may be called for elements that are never read, and
+// cannot change the size of a batch.
 choir_dataset *choir_dataset_map(
 		choir_dataset *d, const choir_map_options *o, choir_map_fn *fn, void *user);
 // Keeps the elements for which fn returns true.

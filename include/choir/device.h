@@ -1,8 +1,8 @@
 // A device has a kind and an index. "cpu:0" and "cpu:1" share memory, and may share cores.
 // choir_register_device (extend/device_table.h) adds kinds.
 //
-// A device is opened when its name is first looked up, and is never freed. Two devices are the
-// same if their pointers are equal.
+// A device is opened when its name is first looked up, and is never freed. Equal devices have
+// equal pointers.
 // Threads: any.
 #pragma once
 
@@ -44,8 +44,7 @@ CHOIR_MUST_CHECK choir_status choir_device_describe(
 		const choir_device *d, choir_device_info *info);
 
 // Writes line i (from 0) of a report on a kind of devices: the driver, the libraries and each
-// device, or the reason why there is no device. Only "gpu" has a report. Returns false after the
-// last line.
+// device, or why there is none. Only "gpu" has one. Returns false after the last line.
 bool choir_device_report(const char *kind, int i, char *line, size_t size);
 
 CHOIR_C_END

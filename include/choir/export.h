@@ -43,7 +43,7 @@ enum {
 typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 
 // CHOIR_OPTIONS(choir_strategy_options, .replicas = 4, .seed = 7) is a pointer to const options
-// whose size is set, and whose other fields are 0. The macro takes 1 to 32 fields.
+// with the size and these fields, 1 to 32; others are 0.
 //
 // In C the struct lives until the end of the enclosing block, in C++ until the end of the full
 // expression: in C++ write CHOIR_OPTIONS as an argument of the call, not inside another

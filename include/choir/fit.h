@@ -36,8 +36,8 @@ typedef struct {
 	const char *input, *labels, *sample_weights;
 	choir_loss_fn *loss; // NULL: only choir_predict works
 	choir_optimizer *optimizer; // NULL: choir_fit does not work
-	// Metrics that compare labels with results. Not allowed: MEAN and confusion matrices. Each
-	// belongs to one model.
+	// Metrics that compare labels with results (not MEAN and confusion matrices). Each belongs to
+	// one model.
 	choir_metric *const *metrics;
 	size_t n_metrics;
 	// If labels are classes: a factor of the loss for each class. As in Keras, not of val_loss or
@@ -71,8 +71,7 @@ size_t choir_model_logs(const choir_model *m);
 const char *choir_model_log_name(const choir_model *m, size_t i);
 // Epochs completed since the training began.
 int64_t choir_model_epochs(const choir_model *m);
-// The value of a log after this epoch; the first epoch is 1. NAN: no such epoch or log; no
-// validation after it.
+// The value of a log after this epoch, from 1. NAN: no such epoch or log; no validation after it.
 double choir_model_history(const choir_model *m, const char *name, int64_t epoch);
 // The best epoch of early stopping so far; 0: none.
 int64_t choir_model_best_epoch(const choir_model *m);
@@ -148,8 +147,8 @@ typedef struct {
 	double min_learning_rate; // 0 or more
 } choir_reduce_on_plateau;
 
-// Keras' EarlyStopping (Prechelt 1998). An epoch improves if its log is better than the best so
-// far by more than min_delta, and is not NAN.
+// Keras' EarlyStopping (Prechelt 1998). An epoch improves if its log is better than the best by
+// more than min_delta, and not NAN.
 typedef struct {
 	size_t size;
 	const char *log; // NULL: "val_loss"

@@ -161,14 +161,13 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 // differ.
 const choir_column *choir_distributed_dataset_column(
 		const choir_distributed_dataset *data, size_t i);
-// The number of global batches in a pass, or a constant of choir_dataset_cardinality.
+// The global batches in a pass, or a constant of choir_dataset_cardinality.
 int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *data);
 // The policy in effect: AUTO has become FILE or DATA.
 choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data);
 // Whether AUTO found no files.
 bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data);
-// Writes lines that say what each worker and replica reads; size and the result are those of
-// snprintf.
+// Writes lines that say what each worker and replica reads; size and the result are snprintf's.
 size_t choir_distributed_dataset_describe(
 		const choir_distributed_dataset *data, char *out, size_t size);
 

@@ -124,9 +124,9 @@ choir_layer *choir_activation_new(choir_activation activation);
 // Applies the layer to x, in x's frame. A failure names the layer. CHOIR_STATE: x belongs to a
 // replica of another strategy.
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
-// Gives the sum of the penalties of l's variables with a regularizer (scope.h), divided by the
-// number of replicas: a scalar in r's frame, to be added to choir_replica_average_loss. A layer
-// that occurs twice counts twice. CHOIR_STATE: r belongs to another strategy.
+// Gives the sum of penalties of l's variables with a regularizer (scope.h), divided by the number
+// of replicas: a scalar in r's frame, to be added to choir_replica_average_loss. A layer that
+// occurs twice counts twice. CHOIR_STATE: r belongs to another strategy.
 choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
 // Sets the precision of l, and of layers inside it that have none, before l is applied. DEFAULT:
 // the frame's. CHOIR_INVALID: AUTO.

@@ -1,7 +1,7 @@
 // Metrics: totals over many batches, in f64, defined as in Keras. Each replica has a component, so
 // an update waits for no other. The result adds the components in the order of replicas.
 //
-// A metric's variables are "name/total" and "name/count", or "name/sums", or a confusion matrix's
+// A metric's variables are "name/total" and "name/count", "name/sums", or a confusion matrix's
 // "name/matrix". Weights files lack them.
 #pragma once
 
@@ -75,8 +75,8 @@ CHOIR_MUST_CHECK choir_status choir_metric_update(
 CHOIR_MUST_CHECK choir_status choir_metric_update_weighted(
 		choir_metric *m, choir_tensor *labels, choir_tensor *scores, choir_tensor *weights);
 // The result over all replicas and updates since the last reset. Called in cross-replica context.
-// NAN: the call failed, or nothing was counted. Precision is 0 without a score above the
-// threshold; recall is 0 if all labels were 0.
+// NAN: the call failed, or nothing was counted. Precision is 0 without a score above threshold,
+// recall without a label other than 0.
 double choir_metric_result(choir_metric *m);
 // The confusion matrix, i64 [classes, classes], in f.
 choir_tensor *choir_metric_confusion_matrix(choir_metric *m, choir_frame *f);

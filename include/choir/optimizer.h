@@ -75,11 +75,11 @@ typedef struct {
 	// STEP: steps between drops. EXPONENTIAL: steps in which .factor multiplies the rate once.
 	// Others: all steps, including the warm-up.
 	int64_t steps;
-	// STEP, EXPONENTIAL: the factor of each drop; 0: 0.1. COSINE, POLYNOMIAL: the factor at the
-	// end, between 0 and 1. ONE_CYCLE: the factor at step 0; 0: 0.04.
+	// STEP, EXPONENTIAL: of each drop; 0: 0.1. COSINE, POLYNOMIAL: at the end, between 0 and 1.
+	// ONE_CYCLE: at step 0; 0: 0.04.
 	double factor;
-	// FUNCTION: gives the learning rate, finite and 0 or more. Called once for each update, in
-	// order, on a thread of the run. Must not call Choir.
+	// FUNCTION: gives the learning rate, finite and 0 or more. Called once per update, in order,
+	// on a thread of the run. Must not call Choir.
 	double (*fn)(int64_t step, void *user);
 	void *user;
 	double power; // POLYNOMIAL: the exponent, more than 0; 0: 1
@@ -112,8 +112,8 @@ typedef struct {
 	double weight_decay; // ADAMW, LION, LAMB; 0: the optimizer's; CHOIR_ZERO: 0
 } choir_parameter_group;
 
-// What happens to an update with a gradient that is not finite. The error, or the warning in the
-// log, names the variable, the element and the update.
+// What happens to an update with a gradient that is not finite. The error, or the log's warning,
+// names the variable, the element and the update.
 typedef enum {
 	CHOIR_NONFINITE_ERROR = 0, // CHOIR_INVALID, and nothing is changed
 	CHOIR_NONFINITE_SKIP, // all replicas skip the update, and it is not counted

@@ -43,7 +43,7 @@ typedef enum { CHOIR_SUM = 1, CHOIR_MEAN } choir_reduce_op;
 // Getters. For a NULL replica, an id or index is CHOIR_NONE.
 
 // The replica that this thread runs; outside of all contexts, the default replica. NULL: the
-// thread is in a scope, merge call or update, or has called choir_strategy_set_current.
+// thread is in a scope, merge call or update, or has set a strategy.
 choir_replica *choir_replica_current(void);
 
 // The replica that f belongs to, or NULL.
@@ -54,7 +54,7 @@ int choir_replica_id(const choir_replica *r);
 int choir_replica_count(const choir_replica *r);
 choir_strategy *choir_replica_strategy(const choir_replica *r);
 choir_device *choir_replica_device(const choir_replica *r);
-// The index of r's device among the strategy's devices that run replicas.
+// The index of r's device among those that run replicas.
 int choir_replica_device_index(const choir_replica *r);
 
 // Arguments and results
@@ -118,7 +118,7 @@ choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int rep
 // unknown.
 int64_t choir_replica_examples(const choir_replica *r);
 
-// The number of examples of all replicas together; 0 if any replica's is unknown.
+// The number of examples of all replicas; 0 if any replica's is unknown.
 int64_t choir_replica_global_examples(const choir_replica *r);
 
 // Averages losses, [n, ...] of f32 or f64, over the global batch (TensorFlow's

@@ -45,7 +45,7 @@ CHOIR_MUST_CHECK choir_status choir_scope_sync_on_read(choir_scope *scope);
 
 // Exits a scope. CHOIR_STATE: scope is not entered; a later scope is still open (scope stays
 // entered). If a replica, merge or update function returns with open scopes, they are closed, and
-// the function fails with CHOIR_STATE.
+// it fails with CHOIR_STATE.
 choir_status choir_scope_exit(choir_scope *scope);
 
 // CHOIR_SCOPE (s) { ... } runs the block in s's scope, or skips it if it cannot enter

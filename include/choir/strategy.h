@@ -229,7 +229,7 @@ choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index
 // False: shapes may differ between steps and replicas.
 bool choir_strategy_require_static_shapes(const choir_strategy *s);
 
-// Whether this is the first or only worker, which writes checkpoints and summaries.
+// True: the first or only worker, which writes checkpoints and summaries.
 bool choir_strategy_is_chief(const choir_strategy *s);
 
 // The option .cluster, or NULL.
@@ -256,9 +256,8 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 // failure the set is empty.
 //
 // Returns the failure of the lowest replica_id, but ignores CHOIR_CANCELLED. A failure in a
-// replica's frame is a failure of the replica, even if fn ignores it. After a failure, variables
-// that an update was changing are undefined (variable.h), and s can run again. The run's own
-// failures:
+// replica's frame is the replica's, even if fn ignores it. After a failure, variables that an
+// update was changing are undefined (variable.h), and s can run again. The run's own failures:
 // - CHOIR_INVALID: a set belongs to another strategy; a leaf has no value for a replica.
 // - CHOIR_STATE also: the thread is in an update; another run of s is under way; replicas made
 //   different calls or returned different names; an exception or longjmp left a function
@@ -273,8 +272,8 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run(choir_strategy *s, choir_replic
 // parameter server strategy.
 typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *user);
 
-// Calls fn for all workers of a parameter server strategy at the same time, for the first on the
-// calling thread, and waits for all. Another strategy has one worker, whose group is s.
+// Calls fn for all workers of a parameter server strategy at the same time, for the first on this
+// thread, and waits for all. Another strategy has one worker, whose group is s.
 //
 // If fn fails, the next run of every other worker fails with CHOIR_CANCELLED. Returns the failure
 // of the lowest worker, but ignores CHOIR_CANCELLED. CHOIR_STATE also: workers of s are running

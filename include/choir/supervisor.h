@@ -20,9 +20,9 @@ typedef struct choir_supervisor choir_supervisor; // of one job
 
 // The kind of a reported line.
 typedef enum {
-	CHOIR_SUPERVISOR_OUTPUT = 1, // a line of a worker's standard output
-	CHOIR_SUPERVISOR_ERROR, // a line of a worker's standard error
-	CHOIR_SUPERVISOR_LAUNCHER, // a line of a launcher, such as mpirun or ssh
+	CHOIR_SUPERVISOR_OUTPUT = 1, // of a worker's standard output
+	CHOIR_SUPERVISOR_ERROR, // of a worker's standard error
+	CHOIR_SUPERVISOR_LAUNCHER, // of a launcher, such as mpirun or ssh
 	CHOIR_SUPERVISOR_NOTE, // a decision of the supervisor, and its reason
 	CHOIR_SUPERVISOR_EVENT, // an event as a JSON object, with times of the monotonic clock
 	CHOIR_SUPERVISOR_PROGRESS // the job's newest progress

@@ -112,7 +112,7 @@ choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
 // Getters, which do not wait
 
-// NULL: a scalar's.
+// NULL: the shape of a scalar.
 const choir_shape *choir_tensor_shape(const choir_tensor *t);
 // CHOIR_F64 for a plain number, CHOIR_F32 for NULL.
 choir_dtype choir_tensor_dtype(const choir_tensor *t);
@@ -174,8 +174,8 @@ struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 
 CHOIR_C_END
 
-// CHOIR_SHAPE(784, 10) is the shape [784, 10]. The macro takes at least one dimension, and
-// evaluates each once.
+// CHOIR_SHAPE(784, 10) is the shape [784, 10]. It takes at least one dimension, and evaluates each
+// once.
 #ifndef __cplusplus
 #define CHOIR_SHAPE(...) \
 	((choir_shape){ \

@@ -1,7 +1,7 @@
 // While a trace is on, Choir records spans: intervals of time, and what a thread did in them. A
 // program may add spans, and scalars (a loss) for TensorBoard. choir_trace_stop writes the spans
-// to a file for chrome://tracing and https://ui.perfetto.dev, with a track for each replica, other
-// thread, and communication between devices. A process has one trace.
+// to a file for chrome://tracing and https://ui.perfetto.dev, with a track for each replica, each
+// other thread, and communication between devices. A process has one trace at a time.
 //
 // Cost: without a trace, a span tests one word of memory; with a trace, it takes two readings of
 // the clock and 72 bytes. Choir writes scalars about once a second. If it cannot write a file,

@@ -113,7 +113,7 @@ CHOIR_MUST_CHECK choir_status choir_variable_describe(
 // - Reads and writes of v go to the shards. A read concatenates them.
 // - Gradients flow to the shards, which optimizers update. The backward pass frees the
 //   concatenated copy, unless it is a source (tape.h).
-// - v has no copies. It is saved and restored like others.
+// - v has no copies. It is saved and restored uncut.
 // - An update of v updates one shard after another. In the update function, v means the current
 //   shard, a variable colocated with v its shard of the same index, and an argument of v's shape
 //   has only the shard's rows. Results with as many rows are joined.

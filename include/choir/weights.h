@@ -88,9 +88,8 @@ uint64_t choir_strategy_hash(choir_strategy *s);
 CHOIR_MUST_CHECK choir_status choir_weights_metadata(
 		const char *path, const char *key, char *value, size_t size);
 
-// Lists the tensors of a safetensors file in the order of names. Reads only its header.
-// CHOIR_UNSUPPORTED: an unknown dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, one
-// at a time.
+// Lists the tensors of a safetensors file by name. Reads only its header. CHOIR_UNSUPPORTED: an
+// unknown dtype, or more than CHOIR_MAX_RANK dimensions. Threads: any, one at a time.
 typedef struct choir_weights_list choir_weights_list;
 typedef struct {
 	const char *name;

@@ -47,8 +47,7 @@ typedef struct {
 	// missing or too old.
 	choir_status (*open)(const choir_cuda_argument *argument);
 	const choir_device_table *device; // of the kind "gpu"
-	// The library's i-th table of a kernel, and its i-th table of cross-device operations. NULL: i
-	// is after the last.
+	// The i-th tables of kernels and of cross-device operations. NULL: after the last.
 	const struct choir_kernel_table *(*kernel)(size_t i);
 	const struct choir_cross_device_ops_table *(*cross_device_ops)(size_t i);
 	// Queues a copy of the inputs to the host, the host kernel, and a copy of the results to the

@@ -30,7 +30,7 @@ typedef struct choir_checkpoint_options {
 	size_t size;
 	int max_to_keep; // the number of newest saves to keep; 0: 5; CHOIR_ALL: all
 	// A key of the metadata, whose value is a number. The manager also keeps the steps with the
-	// largest values (best_is_lowest: the smallest). NAN is not among them. NULL: none.
+	// largest values (best_is_lowest: the smallest; never NAN). NULL: none.
 	const char *best_metric;
 	int max_best_to_keep; // default: 1
 	bool best_is_lowest;
@@ -66,7 +66,7 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
 		choir_checkpoint_manager *m, const char *metadata);
 
 // On the chief, returns a known failure of an asynchronous write, without waiting. Call this after
-// each training step: it also prepares the memory of the first asynchronous save.
+// each training step: it also prepares memory for the first save.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 
 // Waits until all saves are on the disk.
@@ -85,9 +85,8 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
 // The last folder written or restored, or NULL. Valid until the next call with m. Any context.
 const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 
-// Restores the step in the folder path without a manager, also while a job saves to the same
-// directory. Fails as choir_checkpoint_manager_restore. CHOIR_NOT_FOUND: the folder has no
-// manifest.
+// Restores the step in the folder path without a manager, also while a job saves there. Fails as
+// choir_checkpoint_manager_restore. CHOIR_NOT_FOUND: the folder has no manifest.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_checkpoint(
 		choir_strategy *s, const char *path);
 

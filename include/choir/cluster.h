@@ -1,6 +1,6 @@
-// Clusters: the workers of one job, which are processes of the same program. A launcher (mpirun,
-// srun) starts them. A transport moves bytes between them: MPI, which Choir loads when a program
-// asks for it, or a registered table (extend/transport_table.h).
+// Clusters: the workers of one job, processes of one program that a launcher (mpirun, srun)
+// starts. A transport moves bytes between them: MPI, which Choir loads when a program asks for it,
+// or a registered table (extend/transport_table.h).
 //
 // Every wait for another worker has a time limit. After a failed wait all calls on all workers
 // fail with the first failure's text, and the job must start again (docs/cluster.md).
@@ -55,8 +55,8 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 // duplicates the communicator, and does not finalize MPI. A Fortran communicator is an MPI_Fint. o
 // sets no transport and roles.
 //
-// With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may call
-// MPI. With a lower level (MPI_Init, MPI_THREAD_FUNNELED), a worker has one replica, .overlap
+// With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may do so.
+// With a lower level (MPI_Init, MPI_THREAD_FUNNELED), a worker has one replica, .overlap
 // (strategy.h) has no effect, and only the thread that initialized MPI may make calls that need
 // other workers (else CHOIR_UNSUPPORTED).
 choir_cluster *choir_cluster_from_mpi(
@@ -69,7 +69,7 @@ void choir_cluster_free(choir_cluster *c);
 
 // Getters
 
-// This worker's number, from 0, and the number of workers.
+// This worker's number, from 0, and how many there are.
 int choir_cluster_worker(const choir_cluster *c);
 int choir_cluster_workers(const choir_cluster *c);
 // True for worker 0 and for an evaluator, which save checkpoints and write summaries.
@@ -94,7 +94,7 @@ CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 
-// Stops the job: all later calls on all workers fail, with this text. Threads: any.
+// Stops the job: later calls on all workers fail with this text. Threads: any.
 void choir_cluster_abort(choir_cluster *c, const char *why);
 
 CHOIR_C_END

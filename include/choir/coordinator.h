@@ -30,10 +30,10 @@ typedef struct choir_task choir_task; // TensorFlow's ClusterResolver
 typedef struct {
 	size_t size;
 	// "coordinator", "worker" or "ps". NULL: the fields from .type to .servers come from the
-	// environment. In TF_CONFIG, the chief is the coordinator. With CHOIR_TASK="SERVERS@ADDRESS",
-	// process 0 is the coordinator, the next SERVERS processes are servers, the others workers. A
-	// process's number is CHOIR_WORKER, else the launcher's. Others reach a server at CHOIR_HOST
-	// (default: its host name).
+	// environment. In a TF_CONFIG with ps tasks, the chief is the coordinator. With
+	// CHOIR_TASK="SERVERS@ADDRESS", process 0 is the coordinator, the next SERVERS processes are
+	// servers, the others workers. A process's number is CHOIR_WORKER, else the launcher's. Others
+	// reach a server at CHOIR_HOST (default: its host name).
 	const char *type;
 	int index; // of this ps, from 0
 	// Where the coordinator listens: "unix:/run/job/socket", "127.0.0.1:7000" or "host:7000".

@@ -23,8 +23,8 @@ choir_strategy *choir_cross_strategy(const choir_cross *x);
 // Gives the replicas' arguments of this name, merged to one value (docs/rules.md, section 6).
 choir_value *choir_cross_arg(choir_cross *x, const char *name);
 
-// Sets or replaces the merge call's result of this name, for choir_replica_result. If v is NULL,
-// returns the failure of x's frame, else the thread's last failure or CHOIR_INVALID.
+// Sets or replaces the merge call's result of this name, for choir_replica_result. v NULL: returns
+// the failure of x's frame, else the thread's last failure or CHOIR_INVALID.
 choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v);
 
 // Arguments and results of this context's runs and updates
@@ -83,7 +83,7 @@ typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 // that copy's device, and its result copied to d. An ON_READ variable is aggregated in x's frame.
 //
 // The result is in a frame on d (x's frame if d shares its memory), and lives as long as the
-// contents of x's frame. If it is a view of v's memory, it must not be used after v changes.
+// contents of x's frame. A view of v's memory must not be used after v changes.
 //
 // Also fails as fn. CHOIR_INVALID: an ON_READ variable without aggregation. CHOIR_STATE: v is
 // undefined.

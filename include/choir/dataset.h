@@ -34,8 +34,8 @@ choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
 // Computes n means and population standard deviations of an f32 column. If n is an example's
 // number of elements, mean[i] is element i's. If n is the size of the last axis, mean[i] is
-// channel i's at all positions. NaN is left out; if all values are NaN, both are 0. Reads d, which
-// is finite and not empty, to its end, and rewinds it.
+// channel i's at all positions. NaN is left out; if all values are NaN, mean[i] and deviation[i]
+// are 0. Reads d, which is finite and not empty, to its end, and rewinds it.
 CHOIR_MUST_CHECK choir_status choir_dataset_moments(
 		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[]);
 // Replaces each number x of an f32 column by (x - mean[i]) / deviation[i], with i as in
@@ -175,8 +175,8 @@ typedef struct {
 	int64_t stride; // from one example of a window to the next; 0: 1
 	bool drop_remainder; // drop windows that reach beyond the end
 } choir_window_options;
-// Makes windows of single examples: examples [length, ...], or [CHOIR_UNKNOWN, ...] if shorter
-// windows at the end are kept.
+// Makes windows of single examples, each an example [length, ...], or [CHOIR_UNKNOWN, ...] if
+// shorter windows at the end are kept.
 choir_dataset *choir_dataset_window(choir_dataset *d, const choir_window_options *o);
 // Reads up to batches elements ahead on its own thread, from the first read until the dataset is
 // freed. CHOIR_STATE: in the child of a fork, d was read before the fork.

@@ -84,8 +84,8 @@ choir_distributed_dataset *choir_strategy_distribute_dataset(
 CHOIR_MUST_CHECK choir_status choir_cluster_compare_files(
 		choir_cluster *c, const choir_files *files);
 
-// Makes a memory dataset of the first worker's data on all workers of s. All workers make this
-// call, outside of replicas. Ignores columns[i].data and examples of the other workers.
+// Makes a memory dataset of the first worker's data on all workers of s, which all make this call,
+// outside of replicas. Ignores columns[i].data and examples of the others.
 choir_dataset *choir_strategy_make_memory_dataset(
 		choir_strategy *s, int64_t examples, size_t n, const choir_column columns[]);
 
@@ -151,7 +151,7 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 // Cost: a filter, a shuffle of a stream, or an unseekable generator reads the examples before the
 // position again. CHOIR_INVALID, and nothing changes: the position is from another worker, or from
 // a dataset with other stages, seeds or columns. After another failure, such as too few data, the
-// dataset stays failed until it is rewound or restored.
+// dataset stays failed until rewound or restored.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 		choir_distributed_dataset *data, const choir_input_position *position);
 

@@ -194,8 +194,8 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 // scale.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
-// The scale of the next update, or 1. Called outside of runs, or in a replica after
-// choir_optimizer_scale_loss.
+// The scale of the next update; 1 without loss scaling. Called outside of runs, or in a replica
+// after choir_optimizer_scale_loss.
 double choir_optimizer_loss_scale(const choir_optimizer *o);
 
 // The learning rate of the next update. NAN: o is NULL; the schedule's function gives an invalid

@@ -171,8 +171,8 @@ typedef struct choir_csv_options {
 //
 // Lines end with LF or CR LF. Choir ignores empty lines, a byte order mark, spaces around a field
 // or its quotes, a first column without a name, and a separator at the end of the header or of all
-// rows. A number is decimal with a point, or inf or nan. It is rounded correctly, beyond the dtype
-// to inf.
+// rows. A number is decimal with a point, or inf or nan. It is rounded correctly, and to inf
+// beyond the dtype.
 //
 // To infer, this call reads the files once, or twice if a column of categories begins with
 // numbers.
@@ -390,7 +390,7 @@ typedef struct {
 choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue);
 // Copies all examples into the queue, or none: data[i] has their column i, packed. Waits for space
-// and, after a close, until the next pass begins. CHOIR_TIMEOUT: for this number of seconds
+// and, after a close, until the next pass begins. CHOIR_TIMEOUT: it waited this number of seconds
 // (negative: no limit). CHOIR_CANCELLED: the dataset was freed.
 CHOIR_MUST_CHECK choir_status choir_queue_put(
 		choir_queue *q, int64_t examples, const void *const data[], double seconds);

@@ -13,8 +13,8 @@
 // return choir_fail(..., e.what()). If a replica, merge or update function does not return:
 // - A C++ exception or longjmp to the program's code, on the thread that called Choir: this thread
 //   can then only free the strategy. Its other calls in cross-replica context fail with
-//   CHOIR_STATE. Replicas on other threads continue until choir_strategy_free returns, and objects
-//   that they use must live until then.
+//   CHOIR_STATE. Replicas on other threads continue until choir_strategy_free returns; their
+//   objects must live until then.
 // - pthread_exit on the thread that called Choir: the strategy can then only be freed, by any
 //   thread.
 // - pthread_exit on one of Choir's threads: the run fails with CHOIR_STATE, naming the replica.
@@ -39,7 +39,7 @@ typedef enum {
 	CHOIR_END, // the data have ended; not a failure, has no text
 	CHOIR_INVALID, // the arguments are wrong, in any state
 	CHOIR_STATE, // not allowed in this state: context, scope, stale read, diverged replicas
-	CHOIR_NOT_FOUND, // no such file, device or name; the text lists those that exist
+	CHOIR_NOT_FOUND, // no such file, device or name; the text lists known ones
 	CHOIR_NO_MEMORY, // no memory on the host or on a device
 	CHOIR_IO, // the operating system refused a request
 	CHOIR_CORRUPT, // a file or message is damaged, or has another format
@@ -53,8 +53,8 @@ typedef enum {
 // "CHOIR_IO", or "unknown status".
 const char *choir_status_name(choir_status status);
 
-// The text of this thread's last failure: one line of at most 511 bytes, valid until the next
-// failure; "" before the first.
+// The text of this thread's last failure: one line of at most 511 bytes, valid until the next; ""
+// before the first.
 const char *choir_error(void);
 
 // The status of this thread's last failure, or CHOIR_OK.

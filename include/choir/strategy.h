@@ -124,7 +124,7 @@ typedef struct choir_strategy_options {
 } choir_strategy_options;
 
 // The type of the constructors below. CHOIR_UNSUPPORTED: the cross-device operations do not
-// support the devices.
+// support the devices. Opening a device may also fail.
 typedef choir_strategy *choir_strategy_constructor(const choir_strategy_options *o);
 
 // Mirrored: a variable has the same value on all devices.

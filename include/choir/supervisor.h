@@ -3,9 +3,9 @@
 // functions.
 //
 // Each worker has an agent: a process that starts the program, passes on its output, and tells the
-// supervisor how it ended. Program and agent share a page of memory with the present step and
-// collective (environment variable CHOIR_RUN). A job succeeds only if each worker frees its
-// clusters without a failure and exits with status 0.
+// supervisor how it ended. Both share a page of memory with the present step and collective
+// (environment variable CHOIR_RUN). A job succeeds only if each worker frees its clusters without
+// a failure and exits with status 0.
 //
 // Linux only. During choir_supervisor_run, this process adopts descendants whose parents have
 // ended, and kills all descendants after a failed attempt and at the end. So it must have no other
@@ -97,7 +97,7 @@ typedef struct choir_agent_options {
 	const char *address; // of the supervisor
 	int attempt;
 	int worker; // CHOIR_NONE: the rank from the launcher's environment
-	double lost_after; // seconds without the supervisor's messages until the program is killed
+	double lost_after; // seconds without the supervisor's messages until the program's kill
 	const char *const *program; // and its arguments, which end in NULL
 	const volatile int *signal; // NULL, or the signal to send to the program; 0: none yet
 } choir_agent_options;
@@ -106,10 +106,9 @@ typedef struct choir_agent_options {
 // supervisor has ended, and the agent has killed the program.
 CHOIR_MUST_CHECK choir_status choir_agent_run(const choir_agent_options *o);
 
-// Reports the state of a running job of this user on this machine; job NULL: the only one. Lines
-// have the kind CHOIR_SUPERVISOR_NOTE. If json is true, one JSON object has the kind
-// CHOIR_SUPERVISOR_EVENT. CHOIR_INVALID: job is not a valid name; job is NULL and several jobs
-// run, which the text lists.
+// Reports the state of this user's running job on this machine; job NULL: the only one. Lines have
+// the kind CHOIR_SUPERVISOR_NOTE; with json, one JSON object has the kind CHOIR_SUPERVISOR_EVENT.
+// CHOIR_INVALID: job is not a valid name; job is NULL and several jobs run, which the text lists.
 CHOIR_MUST_CHECK choir_status choir_supervisor_show(
 		const char *job, bool json, choir_supervisor_fn *report, void *user);
 

@@ -85,9 +85,8 @@ typedef struct {
 // workers make variables one at a time, and share those of one name. CHOIR_TIMEOUT: a worker
 // waited too long for its turn.
 //
-// The replica's frame keeps a failure. A variable colocated with a sharded variable has the same
-// number of rows. CHOIR_STATE also: the thread is in an update; the strategy is from before a
-// fork.
+// The replica's frame keeps a failure. A variable colocated with a sharded one has as many rows.
+// CHOIR_STATE also: the thread is in an update; the strategy is from before a fork.
 choir_variable *choir_variable_new(
 		const char *name, choir_shape shape, const choir_variable_options *o);
 
@@ -125,7 +124,7 @@ choir_variable *choir_variable_shard(choir_variable *v, int index);
 // The parent of a shard v, or NULL.
 choir_variable *choir_variable_shard_parent(choir_variable *v);
 
-// The number of copies in this process, or of components if v is ON_READ; 0 if v is cut.
+// The number of copies in this process, or of components if ON_READ; 0 if cut.
 int choir_variable_copies(const choir_variable *v);
 
 // "v" for the first copy of v, "v/replica_1" and so on for the others.
@@ -211,10 +210,10 @@ typedef enum {
 // for choir_variable_assign. A merge call writes the rows of replica 0, then of replica 1, and so
 // on; their numbers may differ.
 //
-// The call waits for indices, and finds all errors before it writes. Fails as
-// choir_variable_assign. CHOIR_UNSUPPORTED also: v is ON_READ; several workers share v and
-// .locked_updates is off; MIN, MAX or UPDATE outside of an update, if v's aggregation is SUM or
-// MEAN; a dtype that choir_variable_assign_add does not support, except with UPDATE.
+// Waits for indices, and finds all errors before it writes. Fails as choir_variable_assign.
+// CHOIR_UNSUPPORTED also: v is ON_READ; several workers share v and .locked_updates is off; MIN,
+// MAX or UPDATE outside of an update, if v's aggregation is SUM or MEAN; a dtype that
+// choir_variable_assign_add does not support, except with UPDATE.
 CHOIR_MUST_CHECK choir_status choir_variable_scatter(
 		choir_variable *v, choir_scatter how, choir_tensor *indices, choir_tensor *values);
 

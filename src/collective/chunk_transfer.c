@@ -92,8 +92,8 @@ static chi_stream *stream_of(const chi_chunk_task *h, int chunk_stream)
 	return h->algorithm->chunk_stream[chunk_stream].stream;
 }
 
-// After the chunk's previous operation and other's event (NULL: none). Locks the stream of member
-// at. For streams of other kinds the host waits first.
+// After the chunk's previous operation and other's event (other may be NULL). Locks the stream of
+// member at. For streams of other kinds the host waits first.
 static choir_status enter(chi_chunk_task *h, int at, chi_stream *other, uint64_t event)
 {
 	chi_stream *own = stream_of(h, at);

@@ -186,7 +186,8 @@ choir_status chi_tensor_check_any(const choir_tensor *t)
 			t->source->name);
 }
 
-// Only t's frame's thread may record an event there; others (published) use chi_frame_publish's.
+// Only the thread of t's frame may record an event there; others (published) use
+// chi_frame_publish's.
 static choir_status follow(choir_frame *f, const choir_tensor *t, bool published)
 {
 	chi_stream *from = t->frame->stream;

@@ -58,7 +58,7 @@ typedef struct choir_device_table {
 	// "cuda" of "gpu", "cuda:0" means "gpu:0". NULL: none.
 	const char *aliases;
 	bool immediate; // all work is done when a call returns, so streams are always empty
-	// A strategy that names no devices uses all of such kinds, else CPUs.
+	// A strategy that names no devices uses all devices of such kinds, else CPUs.
 	bool accelerator;
 	// (any) Sets *memory to uninitialized "pinned" host memory, aligned to 64 bytes, for the
 	// fastest copies to and from all devices of the kind.

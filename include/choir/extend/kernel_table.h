@@ -120,7 +120,7 @@ typedef struct {
 	choir_transposed transposed;
 } choir_matmul_attributes;
 
-// The activation of "dense" and "conv2d" is CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH or CHOIR_SIGMOID.
+// "dense" and "conv2d" have CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH or CHOIR_SIGMOID.
 
 // "dense": x [.., k], w [k, n], bias [n]; out [.., n] = activation(x w + bias).
 typedef struct {

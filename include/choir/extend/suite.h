@@ -7,7 +7,7 @@
 CHOIR_C_BEGIN
 
 // Gets the result of each check. check names the rule: "a fill sets only its bytes". result is
-// CHOIR_OK with the text "", or a failure with its text. The texts are valid only during the call.
+// CHOIR_OK with the text "", or a failure with its text, valid only during the call.
 typedef void choir_suite_fn(const char *check, choir_status result, const char *text, void *user);
 
 typedef struct choir_device choir_device; // device.h
@@ -83,7 +83,7 @@ typedef struct {
 	const void *(*argument)(int round, int worker, void *user);
 } choir_suite_options;
 
-// Runs all checks of a suite, even after a failed one. report may be NULL. CHOIR_INTERNAL: checks
+// Runs all checks of a suite, also after a failure. report may be NULL. CHOIR_INTERNAL: checks
 // failed; the text has the first one and their number. CHOIR_INVALID also: a table without a
 // needed slot. CHOIR_NOT_FOUND: the table's count is 0, or the device has no kernel.
 // Threads: one call at a time.

@@ -165,8 +165,8 @@ choir_status chi_thread_pool_open(choir_strategy *s);
 void chi_thread_pool_close(choir_strategy *s);
 choir_status chi_thread_pool_send(choir_strategy *s, int d, chi_run *run);
 choir_status chi_thread_pool_join(choir_strategy *s, int d, chi_run *run);
-// On this thread and one of every other device (fewer if one cannot be made). CHOIR_STATE: the
-// program ended one.
+// On this thread and one of every other device (fewer if one cannot be made). CHOIR_STATE: a
+// function of the program ended one.
 typedef void chi_thread_pool_fn(void *arg);
 choir_status chi_thread_pool_call_all(choir_strategy *s, chi_thread_pool_fn *fn, void *arg);
 

@@ -62,7 +62,7 @@ void chi_layer_set(choir_layer *l, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 uint64_t chi_layer_hash(const choir_layer *l); // 0 for NULL
 // Gives l (may be NULL) to the strategy. If l has variables and no replica makes it, workers
 // compare its options after the first update. NULL: a failure here or in status; l and its
-// variables are gone.
+// variables are deleted.
 choir_layer *chi_layer_finish(choir_layer *l, choir_status status);
 choir_layer *chi_layer_finish_around(
 		choir_layer *l, size_t n, choir_layer *const inside[], choir_status status);

@@ -4,16 +4,16 @@
 // of the aggregate. The rules of weights.h hold.
 //
 // The directory has steps: folders ("step-1500") with three files. weights.safetensors has the
-// weights. state.safetensors has everything else on which further training depends: optimizers'
-// slots, counters and loss scales, metrics, positions of distributed datasets, the strategy's step
-// and seed, and each replica's ON_READ components. manifest.json has a CRC-32C of every tensor,
-// the number of the save, and metadata.
+// weights. state.safetensors has all else on which training depends: optimizers' slots, counters
+// and loss scales, metrics, positions of distributed datasets, the strategy's step and seed, and
+// each replica's ON_READ components. manifest.json has a CRC-32C of every tensor, the number of
+// the save, and metadata.
 //
 // Security: a step whose folder or file is a link counts as damaged. The directory itself may be a
 // link.
 //
-// Several workers (cluster.h) all make the same calls in the same order. If a worker fails in a
-// save or restore, or the chief's disk takes longer than the cluster's .timeout, the job ends.
+// Several workers (cluster.h) make the same calls in one order. If a worker fails in a save or
+// restore, or the chief's disk takes longer than the cluster's .timeout, the job ends.
 //
 // If workers read different parts of the data (docs/rules.md, section 9), a restore with another
 // number of workers or another .auto_shard (input.h) fails with CHOIR_INVALID. A restore does not
@@ -30,13 +30,12 @@ typedef struct choir_checkpoint_options {
 	size_t size;
 	int max_to_keep; // the number of newest saves to keep; 0: 5; CHOIR_ALL: all
 	// A key of the metadata, whose value is a number. The manager also keeps the steps with the
-	// largest values (best_is_lowest: the smallest). NAN is not among them. NULL: none.
+	// largest values (best_is_lowest: the smallest; never NAN). NULL: none.
 	const char *best_metric;
 	int max_best_to_keep; // default: 1
 	bool best_is_lowest;
 	// True: a save only copies the state to memory, and a thread of the lowest priority writes it
-	// to the disk. The next save waits for this thread. The manager keeps the memory until it is
-	// freed.
+	// to the disk. The next save waits for it. The manager keeps the memory.
 	bool asynchronous;
 } choir_checkpoint_options;
 
@@ -51,23 +50,23 @@ typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 
-// Waits for writes under way, and frees m. Logs a failure that no call has returned.
+// Waits for writes, and frees m. Logs a failure that no call has returned.
 void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 
-// Saves the strategy in a new step. The folder's name has the number of updates. Then removes
-// steps that need not be kept. metadata: as in choir_strategy_save. If the program got a batch
-// before the save and did not run it, a restore skips the batch.
+// Saves the strategy in a new step, named by the number of updates. Then removes steps that need
+// not be kept. metadata: as in choir_strategy_save. If the program got a batch before the save and
+// did not run it, a restore skips it.
 //
 // After a failure the earlier steps are unchanged. Fails as choir_strategy_save. CHOIR_INVALID
 // also: metadata has no number for .best_metric. CHOIR_STATE also: the directory's ".lock" was
-// removed or replaced; then the manager saves nothing more. If an asynchronous write fails, the
-// next call of save, check or wait returns this failure, and only that call does. A save that
-// returns it has still saved the new state.
+// removed or replaced; then the manager saves no more. The next call of save, check or wait, and
+// only this one, returns an asynchronous write's failure; such a save has still saved the new
+// state.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
 		choir_checkpoint_manager *m, const char *metadata);
 
 // On the chief, returns a known failure of an asynchronous write, without waiting. Call this after
-// each training step: it also prepares the memory of the first asynchronous save.
+// each training step: it also prepares memory for the first save.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 
 // Waits until all saves are on the disk.
@@ -75,7 +74,7 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_wait(choir_checkpoint_man
 
 // Restores the last complete save, and skips and logs damaged saves. CHOIR_NOT_FOUND: no save is
 // complete. CHOIR_INVALID, and nothing changes: another program made the save. CHOIR_IO: the
-// system refused to read a save. Such a save is not skipped.
+// system refused to read a save, which is not skipped.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
 
 // Restores the step of this number. CHOIR_CORRUPT: it is damaged. Otherwise fails as
@@ -86,13 +85,12 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
 // The last folder written or restored, or NULL. Valid until the next call with m. Any context.
 const char *choir_checkpoint_manager_latest(const choir_checkpoint_manager *m);
 
-// Restores the step in the folder path without a manager, also while a job saves to the same
-// directory. Fails as choir_checkpoint_manager_restore. CHOIR_NOT_FOUND: the folder has no
-// manifest.
+// Restores the step in the folder path without a manager, also while a job saves there. Fails as
+// choir_checkpoint_manager_restore. CHOIR_NOT_FOUND: the folder has no manifest.
 CHOIR_MUST_CHECK choir_status choir_strategy_restore_checkpoint(
 		choir_strategy *s, const char *path);
 
-// The steps in a checkpoint directory at the time of the call; a job may save there.
+// The steps in a checkpoint directory at the time of the call.
 typedef struct choir_checkpoint_list choir_checkpoint_list;
 // A tensor of a step.
 typedef struct {
@@ -106,7 +104,7 @@ typedef struct {
 choir_checkpoint_list *choir_checkpoint_list_new(const char *directory);
 void choir_checkpoint_list_free(choir_checkpoint_list *l);
 
-// The number of steps, including damaged and half-written ones. They are ordered by save.
+// The number of steps, also damaged and half-written ones, in the order of saves.
 size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l);
 
 // The i-th step's number (or CHOIR_NONE), its folder, and its number of replicas (0: damaged).
@@ -123,8 +121,7 @@ const char *choir_checkpoint_list_metadata(
 // missing.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
 
-// The tensors of the last step that was checked successfully. The k-th is valid until the next
-// call.
+// The tensors of the last successful check's step. The k-th is valid until the next call.
 size_t choir_checkpoint_list_tensors(const choir_checkpoint_list *l);
 const choir_checkpoint_tensor *choir_checkpoint_list_tensor(choir_checkpoint_list *l, size_t k);
 

@@ -1,9 +1,9 @@
-// Clusters: the workers of one job, which are processes of the same program. A launcher (mpirun,
-// srun) starts them. A transport moves bytes between them: MPI, which Choir loads when a program
-// asks for it, or a registered table (extend/transport_table.h).
+// Clusters: the workers of one job, processes of one program that a launcher (mpirun, srun)
+// starts. A transport moves bytes between them: MPI, which Choir loads when a program asks for it,
+// or a registered table (extend/transport_table.h).
 //
 // Every wait for another worker has a time limit. After a failed wait all calls on all workers
-// fail with the first failure's text, and the job must be started again (docs/cluster.md).
+// fail with the first failure's text, and the job must start again (docs/cluster.md).
 #pragma once
 
 #include "status.h"
@@ -30,7 +30,7 @@ typedef struct choir_cluster_options {
 	// Seconds that a worker waits for another worker or for the chief's files. 0: 300;
 	// CHOIR_FOREVER: no limit.
 	double timeout;
-	// Text that must be equal on all workers. NULL: the content of the program's file.
+	// Must be equal on all workers. NULL: the content of the program's file.
 	const char *program;
 	// On: if the workers' instruction sets differ, all use the lowest until the process ends. Off
 	// (default): choir_cluster_new then fails.
@@ -39,39 +39,37 @@ typedef struct choir_cluster_options {
 
 // Joins the workers of this job. Returns after all have made this call.
 //
-// The roles come from the options, else from TF_CONFIG, else from the environment variables of
-// torchrun, mpirun or srun. Without them, this process is the only worker. In TF_CONFIG, the chief
-// and the workers are the job's workers, in this order; an evaluator is a cluster by itself.
+// The roles come from the options, else from TF_CONFIG, else from the variables of torchrun,
+// mpirun or srun. Without them, this process is the only worker. In TF_CONFIG, the job's workers
+// are the chief, then the workers; an evaluator is a cluster by itself.
 //
 // CHOIR_INVALID: options or environment variables contradict each other; malformed JSON.
 // CHOIR_NOT_FOUND also: no MPI. CHOIR_UNSUPPORTED: the task ps; MPI's thread level does not let
 // this thread call MPI; lowest_instruction_set is on, but no set is common. CHOIR_STATE: MPI has
-// ended; the workers' builds, programs, settings or instruction sets differ; the instruction set
-// must be lowered, but an operation has already run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: a worker did
-// not join.
+// ended; the workers' builds, programs, settings or instruction sets differ; the set must be
+// lowered after an operation. CHOIR_TIMEOUT, CHOIR_PEER_LOST: a worker did not join.
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
 // Makes a cluster of a communicator's processes, in a program that has initialized MPI: MPI_Comm
-// comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All of these processes make this call.
-// Choir duplicates the communicator, and does not finalize MPI. A Fortran communicator is an
-// MPI_Fint. o sets no transport and no roles.
+// comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All of these make this call. Choir
+// duplicates the communicator, and does not finalize MPI. A Fortran communicator is an MPI_Fint. o
+// sets no transport and roles.
 //
-// With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may call
-// MPI. With a lower level (MPI_Init, MPI_THREAD_FUNNELED), a worker has one replica, and .overlap
-// (strategy.h) has no effect. Then only the thread that initialized MPI may make calls that need
+// With MPI_THREAD_SERIALIZED, the program must not call MPI during a call of Choir that may do so.
+// With a lower level (MPI_Init, MPI_THREAD_FUNNELED), a worker has one replica, .overlap
+// (strategy.h) has no effect, and only the thread that initialized MPI may make calls that need
 // other workers (else CHOIR_UNSUPPORTED).
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
-// Leaves the cluster and frees it. First free everything made with c, and finish what other
-// workers need from this worker. With MPI, waits until the others leave, for at most .timeout.
-// After a failure it does not wait. If Choir initialized MPI, Choir finalizes it, and MPI cannot
-// be initialized again.
+// Leaves the cluster and frees it. First free everything made with c, and finish what others need
+// from this worker. With MPI, waits until the others leave, for at most .timeout, but not after a
+// failure. If Choir initialized MPI, it finalizes MPI, which cannot be initialized again.
 void choir_cluster_free(choir_cluster *c);
 
 // Getters
 
-// This worker's number, from 0, and the number of workers.
+// This worker's number, from 0, and how many there are.
 int choir_cluster_worker(const choir_cluster *c);
 int choir_cluster_workers(const choir_cluster *c);
 // True for worker 0 and for an evaluator, which save checkpoints and write summaries.
@@ -89,15 +87,14 @@ const char *choir_cluster_transport(const choir_cluster *c);
 
 // Waits until all workers have made this call.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
-// Broadcasts data, of this number of bytes. The argument from is the number of the sending worker.
+// Broadcasts data. from is the number of the sending worker.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
-// Gathers every worker's data. own is this worker's, of this number of bytes; all gets every
-// worker's, in the order of workers.
+// Gathers every worker's data. own is this one's; all gets every worker's, in order.
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 
-// Stops the job: all later calls on all workers fail, with this text. Threads: any.
+// Stops the job: later calls on all workers fail with this text. Threads: any.
 void choir_cluster_abort(choir_cluster *c, const char *why);
 
 CHOIR_C_END

@@ -1,5 +1,5 @@
 // Cross-replica context, where the tensors of all replicas are values (value.h). Each merge
-// function has such a context. The program has one outside of runs (choir_strategy_cross).
+// function has one, and the program outside of runs (choir_strategy_cross).
 //
 // Ownership: results and views belong to the context's frame. They live until the merge call ends,
 // or until the program clears its frame.
@@ -23,8 +23,8 @@ choir_strategy *choir_cross_strategy(const choir_cross *x);
 // Gives the replicas' arguments of this name, merged to one value (docs/rules.md, section 6).
 choir_value *choir_cross_arg(choir_cross *x, const char *name);
 
-// Sets or replaces the merge call's result of this name, for choir_replica_result. If v is NULL,
-// returns the failure of x's frame, else the thread's last failure or CHOIR_INVALID.
+// Sets or replaces the merge call's result of this name, for choir_replica_result. v NULL: returns
+// the failure of x's frame, else the thread's last failure or CHOIR_INVALID.
 choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v);
 
 // Arguments and results of this context's runs and updates
@@ -32,9 +32,9 @@ choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v
 // Sets or replaces an argument of the next choir_cross_run or update. Fails as choir_cross_return.
 choir_status choir_cross_set_arg(choir_cross *x, const char *name, choir_value *v);
 
-// Gets the last run's or update's results of this name, merged. The value is valid until the next
-// run or update ends. It is in another frame, on cpu:0. choir_cross_set_arg, choir_cross_return
-// and reductions accept it; for a formula, copy its tensors to x's frame (choir_copy).
+// Gets the last run's or update's results of this name, merged, valid until the next run or update
+// ends. The value is in another frame, on cpu:0. choir_cross_set_arg, choir_cross_return and
+// reductions accept it; for a formula, copy its tensors to x's frame (choir_copy).
 choir_value *choir_cross_result(choir_cross *x, const char *name);
 
 // Runs fn as choir_strategy_run does, with the arguments of choir_cross_set_arg and results for
@@ -43,20 +43,20 @@ CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *
 
 // Reductions and copies. If "to" is a variable, the destination is the devices of its copies, else
 // the devices of its tensors. The variable is not written. The reduction of a value to itself is
-// an all-reduce. The rules of choir_strategy_reduce hold for op, counts, dtypes, and values that
-// are the same for all replicas.
+// an all-reduce. choir_strategy_reduce has the rules of op, counts, dtypes, and values that all
+// replicas share.
 
 // Makes a destination of up to 64 different devices, such as "cpu:0,cpu:1", which need not be the
 // strategy's. NULL: all devices that run replicas.
 choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
 // Gives the sum or mean of v over replicas, mirrored on the destination's devices. All tensors
-// need one shape and dtype. If v is a plain number, so is the result. Sums follow the canonical
-// tree. If the strategy has all devices of the destination, its cross-device operations compute
-// dense sums. A large reduction in host memory is lazy if the destination is a variable with one
-// copy: the first use of the result computes it, and may fail with CHOIR_NO_MEMORY or
-// CHOIR_TIMEOUT. If this use is an elementwise update (update.h), it computes the result chunk by
-// chunk. CHOIR_INVALID: a replica has no value.
+// need one shape and dtype. A plain number gives a plain number. Sums follow the canonical tree.
+// If the strategy has all of the destination's devices, its cross-device operations compute dense
+// sums. A large reduction in host memory is lazy if the destination is a variable with one copy:
+// the first use of the result computes it, and may fail with CHOIR_NO_MEMORY or CHOIR_TIMEOUT. If
+// this use is an elementwise update (update.h), it computes the result chunk by chunk.
+// CHOIR_INVALID: a replica has no value.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 
@@ -67,25 +67,23 @@ typedef struct {
 } choir_reduction;
 
 // Makes n reductions of any dtypes, shapes and destinations, with the results of
-// choir_cross_reduce_to. o says how values travel (strategy.h); NULL: as the strategy's options
-// say. Checks all items first. With packs (strategy.h), no reduction is lazy. After a failure all
-// results are NULL.
+// choir_cross_reduce_to. o says how values travel (strategy.h); NULL: the strategy's. Checks all
+// items first. With packs, no reduction is lazy. After a failure all results are NULL.
 CHOIR_MUST_CHECK choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_reduce_op op,
 		size_t n, choir_reduction items[], const choir_communication_options *o);
 
-// Copies v (plain, mirrored or a variable) to the destination's devices. The result is mirrored,
+// Copies v (plain, mirrored or a variable) to the destination's devices; gives a mirrored value,
 // or a plain number if v is one.
 choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_value *to);
 
 // Computes a tensor in t's frame from t, a variable's value.
 typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 
-// Gets v's value on d, which may be any device, from the copy on d, else from the first copy. If
-// fn is not NULL, the call applies fn on that copy's device, and copies its result to d. An
-// ON_READ variable is aggregated in x's frame.
+// Gets v's value on any device d, from the copy on d, else from the first copy. A fn is applied on
+// that copy's device, and its result copied to d. An ON_READ variable is aggregated in x's frame.
 //
 // The result is in a frame on d (x's frame if d shares its memory), and lives as long as the
-// contents of x's frame. If it is a view of v's memory, it must not be used after v changes.
+// contents of x's frame. A view of v's memory must not be used after v changes.
 //
 // Also fails as fn. CHOIR_INVALID: an ON_READ variable without aggregation. CHOIR_STATE: v is
 // undefined.
@@ -97,7 +95,7 @@ choir_tensor *choir_cross_reduce(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_axes axes);
 
 // Concatenates the replicas' tensors along axis, in the order of ids, in x's frame. A plain or
-// mirrored value gives its tensor once. Sizes along axis may differ or be 0. CHOIR_INVALID: v is a
+// mirrored value gives one tensor. Sizes along axis may differ or be 0. CHOIR_INVALID: v is a
 // plain number or a variable.
 choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis);
 

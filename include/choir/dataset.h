@@ -1,7 +1,7 @@
 // A dataset is a stream of elements on the host. This header has transforms; source.h has sources.
-// An element has one component for each named column. Before choir_dataset_batch an element is one
+// An element has one component for each named column. Before choir_dataset_batch it is one
 // example, after it a batch. A function that makes a dataset reads only headers of files, unless
-// its comment says otherwise.
+// it says otherwise.
 //
 // Ownership: a transform takes ownership of its input dataset, even if it fails, so free only the
 // last dataset of a chain. A transform of NULL returns NULL and keeps the thread's last failure,
@@ -25,27 +25,24 @@ typedef struct {
 } choir_column;
 
 // Joins the columns of a and b, whose names differ. Both have single examples, or batches of one
-// size. CHOIR_INVALID: the lengths differ. If a length is unknown, reading fails at the end of the
-// shorter dataset.
+// size. CHOIR_INVALID: the lengths differ (if one is unknown, reading fails at the shorter end).
 choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b);
-// Gives the elements of a, then those of b. Both have the same columns. Both have single examples,
-// or both have batches.
+// Gives the elements of a, then of b. Both have the same columns, and single examples or batches.
 choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
 // Converts a column to f32 and multiplies it by scale. The product is computed in f32 for u8, bool
 // and f32, and in f64 for i32, i64 and f64. CHOIR_UNSUPPORTED: another dtype.
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
-// Computes n means and population standard deviations of an f32 column. If n is the number of
-// elements of an example, mean[i] is that of element i. If n is the size of the last axis, mean[i]
-// is that of channel i at all positions. NaN is left out; if all values are NaN, mean[i] and
-// deviation[i] are 0. Reads d, which is finite and not empty, to its end, and rewinds it.
+// Computes n means and population standard deviations of an f32 column. If n is an example's
+// number of elements, mean[i] is element i's. If n is the size of the last axis, mean[i] is
+// channel i's at all positions. NaN is left out; if all values are NaN, mean[i] and deviation[i]
+// are 0. Reads d, which is finite and not empty, to its end, and rewinds it.
 CHOIR_MUST_CHECK choir_status choir_dataset_moments(
 		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[]);
 // Replaces each number x of an f32 column by (x - mean[i]) / deviation[i], with i as in
 // choir_dataset_moments. A deviation of 0 counts as 1.
 choir_dataset *choir_dataset_standardize(choir_dataset *d, const char *column, size_t n,
 		const float mean[], const float deviation[]);
-// Replaces NaN in an f32 column by value[i] (for example the mean), with i as in
-// choir_dataset_moments.
+// Replaces NaN in an f32 column by value[i], with i as in choir_dataset_moments.
 choir_dataset *choir_dataset_fill_nan(
 		choir_dataset *d, const char *column, size_t n, const float value[]);
 // Flattens a column: [28, 28] becomes [784], a scalar [1].
@@ -54,23 +51,23 @@ choir_dataset *choir_dataset_flatten(choir_dataset *d, const char *column);
 // Random crops and mirroring.
 typedef struct {
 	size_t size;
-	int64_t padding; // zero pixels that are added on each side before the crop
+	int64_t padding; // zero pixels added on each side before the crop
 	int64_t height, width; // of the crop; 0: those of the examples
 	bool flip; // mirror half of the examples, left to right
 	uint64_t seed;
 } choir_augment_options;
 // Crops and mirrors images, [height, width] or [height, width, channels] of any dtype. The crop
-// must fit into the padded image. Crop and mirroring depend only on the seed, the pass and the
-// example's position in d. Place this stage before batch and after a shuffle: there the shuffle
-// needs no buffer if the source has random access.
+// must fit into the padded image. Both depend only on the seed, the pass and the example's
+// position in d. Place this stage before batch and after a shuffle, which then needs no buffer if
+// the source has random access.
 choir_dataset *choir_dataset_augment_images(
 		choir_dataset *d, const char *column, const choir_augment_options *o);
 
 // Functions of the program
 //
 // in and out have one component for each column, in order. A transform of elements whose shape
-// varies must come before batch (else CHOIR_UNSUPPORTED). A function gives the same result for the
-// same element, at any time and on any thread.
+// varies comes before batch (else CHOIR_UNSUPPORTED). A function gives the same result for an
+// element at any time and on any thread.
 
 // One column of an element.
 typedef struct {
@@ -79,8 +76,8 @@ typedef struct {
 	choir_dtype dtype;
 	void *internal; // Choir's
 } choir_component;
-// Sets the dimensions of entry that vary (0 until then), and points entry->data to memory for this
-// shape. entry is a component of out, and loses its old values.
+// Sets the varying dimensions (0 until then) of entry, a component of out, and points entry->data
+// to memory for this shape, without the old values.
 CHOIR_MUST_CHECK choir_status choir_component_resize(
 		choir_component *entry, const choir_shape *shape);
 
@@ -88,22 +85,21 @@ CHOIR_MUST_CHECK choir_status choir_component_resize(
 typedef choir_status choir_map_fn(const choir_component in[], choir_component out[], void *user);
 typedef struct {
 	size_t size;
-	// The n columns of out. Shapes are of single examples, with CHOIR_UNKNOWN in dimensions that
-	// vary. NULL: the columns of in.
+	// The n columns of out. Shapes are of single examples, with CHOIR_UNKNOWN in varying
+	// dimensions. NULL: the columns of in.
 	size_t n;
 	const choir_column *columns;
-	int threads; // threads that call fn, including the reading thread; 0: 1
+	int threads; // that call fn, including the reading thread; 0: 1
 } choir_map_options;
-// Applies fn to each element, and keeps their order. fn may be called for elements that are never
-// read. fn cannot change the size of a batch.
+// Applies fn to each element, in order. fn may be called for elements that are never read, and
+// cannot change the size of a batch.
 choir_dataset *choir_dataset_map(
 		choir_dataset *d, const choir_map_options *o, choir_map_fn *fn, void *user);
 // Keeps the elements for which fn returns true.
 typedef bool choir_filter_fn(const choir_component in[], void *user);
 choir_dataset *choir_dataset_filter(choir_dataset *d, choir_filter_fn *fn, void *user);
 
-// Makes a dataset of single examples from an element. interleave frees the dataset after its last
-// example.
+// Makes a dataset of single examples from an element. interleave frees it after its last example.
 typedef choir_dataset *choir_interleave_fn(const choir_component in[], void *user);
 typedef struct {
 	size_t size;
@@ -125,11 +121,10 @@ choir_dataset *choir_dataset_interleave(
 choir_dataset *choir_dataset_flat_map(
 		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
 
-// Keeps the elements of the first complete pass, and gives them again in later passes. path NULL
-// keeps them in memory. Otherwise a file of this path keeps them. The file appears when the first
-// pass is complete. If the file exists, d's source is not read, so remove the file after a change
-// of the data. CHOIR_INVALID: the file is from a chain of other stages or arguments, or from
-// another worker's share of the data.
+// Keeps the elements of the first complete pass for later passes: in memory (path NULL), or in a
+// file, which appears when that pass is complete. If the file exists, d's source is not read, so
+// remove it after a change of the data. CHOIR_INVALID: the file is from a chain of other stages or
+// arguments, or from another worker's share of the data.
 choir_dataset *choir_dataset_cache(choir_dataset *d, const char *path);
 
 // Order and batches
@@ -141,29 +136,29 @@ choir_dataset *choir_dataset_take(choir_dataset *d, int64_t elements);
 // Leaves out the first elements of d.
 choir_dataset *choir_dataset_skip(choir_dataset *d, int64_t elements);
 // Keeps elements index, index + count, index + 2 count, ... CHOIR_INVALID: d has fewer than count
-// elements, but is not empty. If the number of elements is unknown, the first read fails instead.
-// If count and index are CHOIR_SHARD_HINT, the policy CHOIR_AUTO_SHARD_HINT (input.h) sets them to
-// the number of workers and this worker's index; without this policy all elements are kept.
+// elements, but is not empty (if their number is unknown, the first read fails). If both are
+// CHOIR_SHARD_HINT, the policy CHOIR_AUTO_SHARD_HINT (input.h) sets them to the number of workers
+// and this worker's index; other policies keep all elements.
 enum { CHOIR_SHARD_HINT = -3 };
 choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t index);
 // Shuffles d, in another order in each pass. Each element is drawn from a buffer of this number of
-// elements, and the next element of d takes its place. CHOIR_ALL: the buffer holds all elements,
-// so all orders are equally likely. The order depends only on seed, pass and buffer. The buffer
-// needs no memory if d is a source with random access, also behind zip, concatenate, to_float,
-// flatten, take, skip and shard.
+// elements, where the next element of d takes its place. CHOIR_ALL: all elements, so all orders
+// are equally likely. The order depends only on seed, pass and buffer. The buffer needs no memory
+// if d is a source with random access, also behind zip, concatenate, to_float, flatten, take, skip
+// and shard.
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
 // Shuffles d in the same order in each pass.
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);
 // Repeats d: a pass of the result is this number of passes over d. CHOIR_FOREVER: an endless pass.
 choir_dataset *choir_dataset_repeat(choir_dataset *d, int64_t times);
 // Makes batches of this number of examples, which have one shape. The last batch may be smaller;
-// choir_dataset_batch_drop_remainder leaves such a batch out.
+// choir_dataset_batch_drop_remainder leaves it out.
 choir_dataset *choir_dataset_batch(choir_dataset *d, int64_t size);
 choir_dataset *choir_dataset_batch_drop_remainder(choir_dataset *d, int64_t size);
 typedef struct {
 	size_t size;
-	// For each column, the shape to which examples are padded at their ends. A dimension of
-	// CHOIR_UNKNOWN becomes the largest in the batch. NULL: all dimensions are CHOIR_UNKNOWN.
+	// For each column, the shape to which examples are padded at their ends. CHOIR_UNKNOWN becomes
+	// the batch's largest dimension. NULL: all are CHOIR_UNKNOWN.
 	const choir_shape *padded_shapes;
 	const double *padding_values; // for each column; NULL: zeros
 	bool drop_remainder;
@@ -180,18 +175,17 @@ typedef struct {
 	int64_t stride; // from one example of a window to the next; 0: 1
 	bool drop_remainder; // drop windows that reach beyond the end
 } choir_window_options;
-// Makes windows of single examples. A window is one example of shape [length, ...], or
-// [CHOIR_UNKNOWN, ...] if shorter windows at the end are kept.
+// Makes windows of single examples, each an example [length, ...], or [CHOIR_UNKNOWN, ...] if
+// shorter windows at the end are kept.
 choir_dataset *choir_dataset_window(choir_dataset *d, const choir_window_options *o);
-// Reads ahead on its own thread, from the first read until the dataset is freed. batches is the
-// largest number of elements that wait to be used. CHOIR_STATE: in the child of a fork, d was read
-// before the fork.
+// Reads up to batches elements ahead on its own thread, from the first read until the dataset is
+// freed. CHOIR_STATE: in the child of a fork, d was read before the fork.
 choir_dataset *choir_dataset_prefetch(choir_dataset *d, int batches);
 
 // Getters
 size_t choir_dataset_columns(const choir_dataset *d);
-// The i-th column. Its shape is that of one example, with CHOIR_UNKNOWN in dimensions that vary.
-// Its data is NULL.
+// The i-th column, without data. Its shape is that of one example, with CHOIR_UNKNOWN in varying
+// dimensions.
 const choir_column *choir_dataset_column(const choir_dataset *d, size_t i);
 // The size of the largest batch; 0: elements are single examples.
 int64_t choir_dataset_batch_size(const choir_dataset *d);
@@ -199,8 +193,7 @@ int64_t choir_dataset_batch_size(const choir_dataset *d);
 enum { CHOIR_UNKNOWN_CARDINALITY = -1, CHOIR_INFINITE_CARDINALITY = -2 };
 int64_t choir_dataset_cardinality(const choir_dataset *d);
 
-// Frees the chain. If a thread that reads ahead is in a function of the program, first waits until
-// the function returns.
+// Frees the chain. First waits if a thread that reads ahead is in a function of the program.
 void choir_dataset_free(choir_dataset *d);
 
 CHOIR_C_END

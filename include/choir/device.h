@@ -1,8 +1,8 @@
 // A device has a kind and an index. "cpu:0" and "cpu:1" share memory, and may share cores.
 // choir_register_device (extend/device_table.h) adds kinds.
 //
-// A device is opened when its name is first looked up, and is never freed. Two devices are the
-// same if their pointers are equal.
+// A device is opened when its name is first looked up, and is never freed. Equal devices have
+// equal pointers.
 // Threads: any.
 #pragma once
 
@@ -12,10 +12,9 @@ CHOIR_C_BEGIN
 
 typedef struct choir_device choir_device;
 
-// The number of devices of a kind, such as "cpu" or "CPU"; NULL: of all kinds. For "cpu", it is
-// the number of processors that the affinity mask and the cgroup's quota allow this process. Names
-// up to cpu:1023 are valid nevertheless. 0: the kind is unknown, or its number of devices is not
-// fixed.
+// The number of devices of a kind, such as "cpu" or "CPU"; NULL: of all kinds. For "cpu", the
+// processors that the affinity mask and the cgroup's quota allow this process; names up to
+// cpu:1023 are valid. 0: the kind is unknown, or its number of devices not fixed.
 int choir_device_count(const char *kind);
 
 // Finds a device by its name: "cpu:0", "cpu" (index 0), or TensorFlow's names "CPU:0", "/cpu:0",
@@ -40,14 +39,12 @@ typedef struct {
 	uint64_t memory_total, memory_free; // bytes; 0: unknown
 } choir_device_info;
 
-// Writes the device's present state to *info. The caller first sets info->size, and the call
-// writes at most this number of bytes.
+// Writes the device's present state to *info, at most info->size bytes, which the caller sets.
 CHOIR_MUST_CHECK choir_status choir_device_describe(
 		const choir_device *d, choir_device_info *info);
 
 // Writes line i (from 0) of a report on a kind of devices: the driver, the libraries and each
-// device, or the reason why there is no device. Only "gpu" has a report. Returns false after the
-// last line.
+// device, or why there is none. Only "gpu" has one. Returns false after the last line.
 bool choir_device_report(const char *kind, int i, char *line, size_t size);
 
 CHOIR_C_END

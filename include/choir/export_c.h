@@ -16,21 +16,21 @@ typedef struct {
 	// (choir_dataset_standardize) unless mean and deviation are NULL.
 	double scale;
 	const float *mean, *deviation;
-	// NaN in the input is a missing number, which the mean replaces. Needs .mean. Default: off.
+	// The mean replaces NaN in the input. Needs .mean. Default: off.
 	choir_toggle fill_nan;
 	// Of a regression of standardized numbers: the file multiplies the result by
 	// output_deviation and adds output_mean, one number of each per output. NULL: it does not.
 	const float *output_mean, *output_deviation;
 } choir_export_options;
-// Writes the values of a layer's variables, and its formula for one example in evaluation (no
-// dropout, fixed moving statistics). The file is valid C11 and C++17, allocates no memory, and
-// needs only libm. Its first comment explains the call. Compiled with -ffp-contract=off, it gives
-// the bits of Choir's plain C kernels.
+// Writes a layer's variables, and its formula for one example in evaluation (no dropout, fixed
+// moving statistics). The file is valid C11 and C++17, allocates no memory, and needs only libm.
+// Its first comment explains the call. Compiled with -ffp-contract=off, it gives the bits of
+// Choir's plain C kernels.
 //
 // input is the shape of one example, without the dimension n. dtype is f32. If the first layer is
-// an embedding, input is [positions], and dtype is u8 or i32. The exported function then also
-// takes fewer positions, and gives the result of the last. After a failure the file path is
-// unchanged. Call this in cross-replica context. Threads: one at a time, outside of runs.
+// an embedding, input is [positions], dtype u8 or i32; the exported function also takes fewer
+// positions, and gives the last's result. After a failure the file is unchanged. Call this in
+// cross-replica context. Threads: one at a time, outside of runs.
 //
 // CHOIR_UNSUPPORTED: a layer that cannot be exported (bidirectional, group_normalization,
 // upsample, conv3d, transposed convolutions, pools of 1 or 3 axes, global_max_pool,

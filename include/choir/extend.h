@@ -3,9 +3,8 @@
 // Rules of all tables, unless a header says otherwise:
 // - Set the field .size to the struct's size, and .version to CHOIR_TABLE_VERSION.
 // - Registering copies the table, but not its name, which must be valid until the program ends.
-//   CHOIR_INVALID: an invalid size or version; a name that is missing or already registered; a
-//   17th table of a type. A 17th table of devices is CHOIR_UNSUPPORTED. Threads: one at a time,
-//   each table before its first use.
+//   CHOIR_INVALID: an invalid size or version; a missing or registered name; a 17th table of a
+//   type (of devices: CHOIR_UNSUPPORTED). Threads: one at a time, each table before its first use.
 // - Choir allocates self: self_size bytes, zeroed. It calls close once, even after a failed open.
 // - A slot is a function of the table. Each header says what a NULL slot means. A slot that fails
 //   calls choir_fail. Choir calls slots marked (any) from any thread, several threads at once.

@@ -1,10 +1,9 @@
 // The training loop: choir_fit trains a model on a distributed dataset, choir_evaluate measures
-// the model, and choir_predict computes its results. They call choir_strategy_run in a loop, give
-// the bits of a loop by hand (docs/howto.md), and print nothing.
+// the model, and choir_predict computes its results. They give the bits of a loop by hand
+// (docs/howto.md), and print nothing.
 //
-// A model has a layer or a function that makes results from a batch, and what Keras' compile
-// takes: loss, optimizer and metrics. Several workers (cluster.h) all make the same calls with the
-// same options and callbacks.
+// A model has a layer or a function that makes results from a batch, a loss, an optimizer and
+// metrics. Several workers (cluster.h) make the same calls with the same options and callbacks.
 //
 // Threads: one at a time, in cross-replica context, outside of runs.
 #pragma once
@@ -37,8 +36,8 @@ typedef struct {
 	const char *input, *labels, *sample_weights;
 	choir_loss_fn *loss; // NULL: only choir_predict works
 	choir_optimizer *optimizer; // NULL: choir_fit does not work
-	// Metrics that compare labels with results. Not allowed: MEAN and confusion matrices. Each
-	// belongs to one model.
+	// Metrics that compare labels with results (not MEAN and confusion matrices). Each belongs to
+	// one model.
 	choir_metric *const *metrics;
 	size_t n_metrics;
 	// If labels are classes: a factor of the loss for each class. As in Keras, not of val_loss or
@@ -48,9 +47,9 @@ typedef struct {
 	// The layer whose regularization loss (layer.h) is added to the loss, also in evaluation.
 	// NULL: .layer.
 	choir_layer *regularized;
-	// The program's own steps of a replica in place of those with .loss, as for several losses.
-	// They update the metrics, which then may be a MEAN and alone name the logs. train_step
-	// minimizes with the optimizer. Without .layer and .forward, choir_predict does not work.
+	// The program's steps of a replica in place of those with .loss, as for several losses. They
+	// update the metrics, which may be a MEAN and alone name the logs. train_step also minimizes.
+	// Without .layer and .forward, choir_predict does not work.
 	choir_replica_fn *train_step, *test_step;
 	// Off: checkpoints do not keep the progress (choir_model_set_progress). Default: on.
 	choir_toggle saved;
@@ -65,15 +64,14 @@ choir_model *choir_model_new(const choir_model_options *o);
 // Logs are named numbers. choir_fit sets "loss", "learning_rate", and a log of each metric's name.
 // A validation sets "val_loss", and "val_NAME" for each metric.
 
-// The newest value of a log, or NAN. In a callback of a batch, "loss" and metrics are those of the
-// epoch so far; the call then waits for the devices, and all workers must make it.
+// The newest value of a log, or NAN. In a callback of a batch, "loss" and metrics are of the epoch
+// so far; the call then waits for the devices, and all workers make it.
 double choir_model_log(choir_model *m, const char *name);
 size_t choir_model_logs(const choir_model *m);
 const char *choir_model_log_name(const choir_model *m, size_t i);
-// The number of epochs completed since the training began.
+// Epochs completed since the training began.
 int64_t choir_model_epochs(const choir_model *m);
-// The value of a log after this epoch; the first epoch is 1. NAN: no such epoch or log; no
-// validation after it.
+// The value of a log after this epoch, from 1. NAN: no such epoch or log; no validation after it.
 double choir_model_history(const choir_model *m, const char *name, int64_t epoch);
 // The best epoch of early stopping so far; 0: none.
 int64_t choir_model_best_epoch(const choir_model *m);
@@ -98,8 +96,8 @@ typedef struct {
 
 // The progress so far; of NULL: zeros.
 choir_fit_progress choir_model_progress(const choir_model *m);
-// Makes the next choir_fit continue from p, as a program does that saves the progress in a form of
-// its own. If there is a best epoch, the current weights are taken as its weights.
+// Makes the next choir_fit continue from p, for programs that save the progress themselves. The
+// current weights become those of the best epoch, if any.
 CHOIR_MUST_CHECK choir_status choir_model_set_progress(
 		choir_model *m, const choir_fit_progress *p);
 
@@ -117,7 +115,7 @@ typedef struct {
 // If a callback fails, choir_fit fails with its status; with several workers, the job ends.
 typedef choir_status choir_callback_fn(const choir_fit_event *e, void *user);
 
-// Functions that choir_fit calls, in the order of an array of callbacks. Each may be NULL.
+// Functions that choir_fit calls, in the order of the array. Each may be NULL.
 typedef struct {
 	size_t size;
 	choir_callback_fn *train_begin, *train_end;
@@ -135,8 +133,8 @@ typedef choir_distributed_dataset *choir_worker_data_fn(
 typedef enum { CHOIR_MONITOR_AUTO = 0, CHOIR_MONITOR_MIN, CHOIR_MONITOR_MAX } choir_monitor;
 
 // Keras' ReduceLROnPlateau: after .patience epochs in a row that do not improve a log by more than
-// .min_delta, choir_fit multiplies the learning rate by .factor, down to .min_learning_rate. Then
-// it counts again from 0. A checkpoint keeps the count.
+// .min_delta, choir_fit multiplies the learning rate by .factor, down to .min_learning_rate, and
+// counts again from 0. A checkpoint keeps the count.
 typedef struct {
 	size_t size;
 	const char *log; // NULL: "val_loss"
@@ -149,17 +147,17 @@ typedef struct {
 	double min_learning_rate; // 0 or more
 } choir_reduce_on_plateau;
 
-// Keras' EarlyStopping (Prechelt 1998). An epoch improves if its log is better than the best so
-// far by more than min_delta, and is not NAN.
+// Keras' EarlyStopping (Prechelt 1998). An epoch improves if its log is better than the best by
+// more than min_delta, and not NAN.
 typedef struct {
 	size_t size;
 	const char *log; // NULL: "val_loss"
 	choir_monitor monitor;
 	double min_delta; // 0 or more
 	int64_t patience; // epochs without improvement; 0: 1
-	// On: choir_fit ends with the best epoch's weights. Variables with a component for each
-	// replica (ON_READ, as the statistics of batch normalization) get the mean of that epoch's
-	// components in each, so val_loss may differ a little from that epoch's. Default: off.
+	// On: choir_fit ends with the best epoch's weights. Each component of an ON_READ variable
+	// (batch normalization's statistics) becomes the mean of that epoch's, so val_loss may differ
+	// a little. Default: off.
 	choir_toggle restore_best_weights;
 } choir_early_stopping;
 
@@ -167,8 +165,8 @@ typedef struct {
 typedef struct {
 	size_t size;
 	int64_t epochs; // of the whole training, including those before a restored checkpoint; 0: 1
-	// Batches in an epoch. The next epoch continues with the batch after them, or with the first
-	// at the end of the data. 0: one pass over the data.
+	// Batches in an epoch. The next epoch continues after them, or begins again at the data's end.
+	// 0: one pass over the data.
 	int64_t steps_per_epoch;
 	choir_distributed_dataset *validation; // evaluated after an epoch; NULL: none
 	int64_t validation_every; // epochs; 0: 1
@@ -191,30 +189,29 @@ typedef struct {
 	// (ema_momentum). Unless it restores the best weights, choir_fit ends with the averages in
 	// place (choir_optimizer_swap_averages), and the next choir_fit swaps them back. Default: off.
 	choir_toggle use_averages;
-	// On: a stop on one worker stops all after a step, for which workers exchange a message after
-	// each step. Off: after an epoch. Default: on if there are callbacks of batches.
+	// On: a stop on one worker stops all after a step, at the cost of a message per step. Off:
+	// after an epoch. Default: on if there are callbacks of batches.
 	choir_toggle stop_in_epochs;
 	choir_toggle save_at_stop; // on: choir_fit also saves after a stop in an epoch. Default: off
 	void *user; // of the functions below
-	// In place of choir_checkpoint_manager_save, as for other metadata.
+	// In place of choir_checkpoint_manager_save.
 	choir_callback_fn *save;
-	// Is called if a save failed with CHOIR_IO or CHOIR_NO_MEMORY (choir_error), except after a
-	// stop. Of several workers, maybe only the chief calls it. Unless it fails, choir_fit goes on.
-	// NULL: choir_fit fails.
+	// Called if a save failed with CHOIR_IO or CHOIR_NO_MEMORY (choir_error), except after a stop;
+	// perhaps only on the chief. Unless it fails, choir_fit goes on. NULL: choir_fit fails.
 	choir_callback_fn *unsaved;
 	// For the workers of a parameter server, in place of data. Each worker trains an epoch with
 	// its own data. Callbacks and logs of steps are those of worker 0. Several workers cannot
 	// save. The model needs .input and .labels.
 	choir_worker_data_fn *worker_data;
-	// Trains steps in place of choir_fit, which then counts no batches, as for closures
-	// (coordinator.h). CHOIR_END: the last steps of an epoch; CHOIR_OK: choir_fit saves, and calls
-	// it again. data may be NULL.
+	// Trains steps in place of choir_fit, which counts no batches, as for closures
+	// (coordinator.h). CHOIR_END: the epoch ends; CHOIR_OK: choir_fit saves, and calls it again.
+	// data may be NULL.
 	choir_callback_fn *train_steps;
 } choir_fit_options;
 
 // Trains m on data. After choir_checkpoint_manager_restore_latest, or with .checkpoints, it
-// continues the restored training, also in the middle of an epoch, with the bits of an
-// uninterrupted training. Otherwise it begins a new history with epoch 1.
+// continues the restored training, also inside an epoch, with the bits of an uninterrupted
+// training. Otherwise it begins a new history with epoch 1.
 //
 // CHOIR_INVALID: m lacks a loss or an optimizer; an unknown log; reduce_on_plateau with a FUNCTION
 // schedule; use_averages without ema_momentum; endless data without steps_per_epoch; data without
@@ -223,15 +220,14 @@ typedef struct {
 CHOIR_MUST_CHECK choir_status choir_fit(
 		choir_model *m, choir_distributed_dataset *data, const choir_fit_options *o);
 
-// Computes "val_loss" and the other logs of a validation on one pass over data, and rewinds data.
+// Computes a validation's logs on one pass over data, and rewinds data.
 CHOIR_MUST_CHECK choir_status choir_evaluate(choir_model *m, choir_distributed_dataset *data);
 
-// Gets the results of some examples, [rows, ..], in the order of the data. Row 0 is the example
-// with index first. results' frame is on the strategy's first device, and is freed when the
-// function returns.
+// Gets results [rows, ..] in the order of the data, from example first on. Their frame is on the
+// strategy's first device, and is freed when the function returns.
 typedef choir_status choir_results_fn(choir_tensor *results, int64_t first, void *user);
-// Calls fn for the results of each batch of one pass, then rewinds data. Each worker gets the
-// results of all workers.
+// Calls fn for the results of each batch of one pass, then rewinds data. Each worker gets all
+// results.
 CHOIR_MUST_CHECK choir_status choir_predict_batches(
 		choir_model *m, choir_distributed_dataset *data, choir_results_fn *fn, void *user);
 // Gives the results of one pass over data, [examples, ..], in f, which keeps a failure.

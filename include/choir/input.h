@@ -5,8 +5,8 @@
 // examples gets tensors of 0 rows. A batch has at least one example.
 //
 // The workers of a multi-worker mirrored strategy all make the same calls of this header. Each
-// worker gets its own replicas' rows. After its data have ended, it takes part without examples
-// until all workers' data have ended.
+// worker gets its replicas' rows. After its data's end, it takes part without examples until all
+// workers' data have ended.
 //
 // Threads: one at a time.
 #pragma once
@@ -39,13 +39,13 @@ typedef enum { CHOIR_REPLICATION_PER_WORKER = 0, CHOIR_REPLICATION_PER_REPLICA }
 // How a distributed dataset reads.
 typedef struct choir_input_options {
 	size_t size;
-	// Examples in a global batch, whatever the size of the dataset's batches. 0: the dataset's
-	// batches (docs/rules.md, section 9).
+	// Examples in a global batch, whatever the dataset's batches. 0: its batches (docs/rules.md,
+	// section 9).
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
-	// For programs that connect workers themselves: the number of workers, and this worker's
-	// index. Each worker has as many replicas as the strategy, and its data end independently.
-	// Both 0: the strategy's.
+	// For programs that connect workers themselves: the number of workers, and this one's index.
+	// Each has as many replicas as the strategy, and its data end independently. Both 0: the
+	// strategy's.
 	int workers, worker;
 	// Each replica takes a whole batch of the dataset. With DATA, batch i of a step goes to
 	// replica i of the job. With other policies, a worker's batches go to its replicas in order.
@@ -55,14 +55,14 @@ typedef struct choir_input_options {
 	choir_replication replication; // for distribute_datasets_from_function
 	bool place_on_device; // always CHOIR_UNSUPPORTED
 	// Whether a thread of Choir reads steps ahead, from the first batch on. Default: on if
-	// .read_ahead_steps is set; else on if the dataset reads files, does not end with a prefetch,
-	// and calls no function of the program.
+	// .read_ahead_steps is set, or if the dataset reads files, does not end with a prefetch, and
+	// calls no function of the program.
 	choir_toggle read_ahead;
 	int read_ahead_steps; // 0: as many as fit in 1 MiB, from one to eight
 	// True: reading ahead starts at once, unless the dataset calls a function of the program.
 	bool start_reading_now;
-	// Whether checkpoints keep the dataset's position, with the same value on all workers.
-	// Default: on. OFF: a restore does not move the dataset.
+	// Whether checkpoints keep, and a restore moves, the dataset's position; equal on all workers.
+	// Default: on.
 	choir_toggle checkpoint;
 } choir_input_options;
 
@@ -79,13 +79,13 @@ choir_distributed_dataset *choir_strategy_distribute_dataset(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *o);
 
 // For programs that read files themselves: compares the files of all workers of c, by number,
-// sizes and checksums of some blocks. All workers make this call, with files in the same order.
-// CHOIR_STATE, on all workers: the files differ.
+// sizes and checksums of some blocks. All workers make this call, with files in one order.
+// CHOIR_STATE, on all workers: they differ.
 CHOIR_MUST_CHECK choir_status choir_cluster_compare_files(
 		choir_cluster *c, const choir_files *files);
 
-// Makes a memory dataset of the first worker's data on all workers of s. All workers make this
-// call, outside of replicas. Ignores columns[i].data and examples of the other workers.
+// Makes a memory dataset of the first worker's data on all workers of s, which all make this call,
+// outside of replicas. Ignores columns[i].data and examples of the others.
 choir_dataset *choir_strategy_make_memory_dataset(
 		choir_strategy *s, int64_t examples, size_t n, const choir_column columns[]);
 
@@ -100,8 +100,8 @@ typedef struct choir_input_context {
 CHOIR_MUST_CHECK choir_status choir_input_context_per_replica_batch(
 		const choir_input_context *context, int64_t global, int64_t *batch);
 
-// Makes the dataset of an input pipeline, with batches for one replica. The distributed dataset
-// owns it.
+// Makes an input pipeline's dataset, with batches for one replica. The distributed dataset owns
+// it.
 typedef choir_dataset *choir_dataset_fn(const choir_input_context *context, void *user);
 // Distributes the datasets that fn makes, whatever auto_shard is. Calls fn once; in each step each
 // replica takes the next whole batch, in order. With PER_REPLICA (mirrored strategies only, else
@@ -115,10 +115,9 @@ choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 // the caller frees. Otherwise reuses the memory of the earlier batch.
 //
 // In dimensions that are CHOIR_UNKNOWN in the column, shapes may differ between replicas, but not
-// inside a replica. CHOIR_END: after the last batch. After CHOIR_END, or a failure to read or to
-// allocate, calls return the same until data is rewound. If a rewind or restore failed on one
-// worker, this call fails on all. Unless the status is CHOIR_OK, *batch is empty. CHOIR_STATE: in
-// a replica.
+// inside one. CHOIR_END: after the last batch. After it, or a failure to read or to allocate,
+// calls return the same until data is rewound. If a rewind or restore failed on one worker, this
+// call fails on all. Unless the status is CHOIR_OK, *batch is empty. CHOIR_STATE: in a replica.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 		choir_distributed_dataset *data, choir_values **batch);
 
@@ -135,8 +134,8 @@ typedef struct choir_input_position {
 	int64_t examples; // examples of the next element that are used
 	int64_t steps; // in this pass
 	int64_t signature; // hash of the dataset's stages, seeds, columns and shard
-	// The number of valid rows of seek_point. A row is a place in a file before the position, from
-	// which a CSV, TFRecord or lines source reads.
+	// The valid rows of seek_point: places in files before the position, from which a CSV,
+	// TFRecord or lines source reads.
 	int64_t seek_points;
 	int64_t seek_point[CHOIR_INPUT_SEEK_POINTS][CHOIR_INPUT_SEEK_POINT_NUMBERS];
 } choir_input_position;
@@ -147,12 +146,12 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 // Restores a position: the next batch has the bits of the batch after the save. With DATA, or with
 // one worker, the number of replicas or workers may differ from the save's, if the global batch is
 // the same. With other policies and several workers, and for datasets from a function, a worker
-// can restore only its own position, and the number of workers must be the same.
+// can restore only its own position, with the same number of workers.
 //
-// Cost: a filter, a shuffle of a stream, or a generator that is not seekable reads the examples
-// before the position again. CHOIR_INVALID, and nothing changes: the position is from another
-// worker, or from a dataset with other stages, seeds or columns. After another failure, such as
-// too few data, the dataset stays failed until it is rewound or restored.
+// Cost: a filter, a shuffle of a stream, or an unseekable generator reads the examples before the
+// position again. CHOIR_INVALID, and nothing changes: the position is from another worker, or from
+// a dataset with other stages, seeds or columns. After another failure, such as too few data, the
+// dataset stays failed until rewound or restored.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 		choir_distributed_dataset *data, const choir_input_position *position);
 
@@ -162,14 +161,13 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 // differ.
 const choir_column *choir_distributed_dataset_column(
 		const choir_distributed_dataset *data, size_t i);
-// The number of global batches in a pass, or a constant of choir_dataset_cardinality.
+// The global batches in a pass, or a constant of choir_dataset_cardinality.
 int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *data);
 // The policy in effect: AUTO has become FILE or DATA.
 choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data);
-// Whether the policy is DATA because AUTO found no files.
+// Whether AUTO found no files.
 bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data);
-// Writes lines that say what each worker and replica reads; size and the result are those of
-// snprintf.
+// Writes lines that say what each worker and replica reads; size and the result are snprintf's.
 size_t choir_distributed_dataset_describe(
 		const choir_distributed_dataset *data, char *out, size_t size);
 

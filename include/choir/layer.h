@@ -1,7 +1,6 @@
-// A layer is a formula with variables. Apply it in a replica, in a merge call or in a frame of the
-// program. It reads its variables into the input's frame (variable.h), and gives the result there.
-// It computes in f32 or in a mixed precision (precision.h). Images are [n, h, w, c], and n may be
-// 0.
+// A layer is a formula with variables. Apply it in a replica, a merge call or a frame of the
+// program. It reads its variables into the input's frame (variable.h), and gives the result there,
+// in f32 or in a mixed precision (precision.h). Images are [n, h, w, c], and n may be 0.
 //
 // Variables: a layer "hidden" has "hidden/kernel" and "hidden/bias", as in Keras and in weights
 // files. A kernel begins Glorot uniform (variable.h), a bias at 0. Layers without a name have no
@@ -37,8 +36,7 @@ choir_layer *choir_conv1d_new(
 choir_layer *choir_conv3d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 // The same with choir_conv2d_transpose, choir_conv1d_transpose and choir_conv3d_transpose.
-// "name/kernel" is [kernel, .., out / groups, in], with kernel once for each axis of the image,
-// sequence or volume.
+// "name/kernel" is [kernel, .., out / groups, in], with kernel once for each axis.
 choir_layer *choir_conv2d_transpose_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv_options *o);
 choir_layer *choir_conv1d_transpose_new(
@@ -61,8 +59,8 @@ choir_layer *choir_global_average_pool_new(void);
 // Applies choir_upsample.
 choir_layer *choir_upsample_new(int64_t factor, choir_interpolation interpolation);
 
-// Normalization (nn.h). The variables have the shape [channels] and Keras' names: "name/gamma"
-// begins at 1, "name/beta" at 0. An epsilon of 0 means 1e-3, and CHOIR_ZERO means 0.
+// Normalization (nn.h). The variables are [channels], with Keras' names: "name/gamma" begins at 1,
+// "name/beta" at 0. An epsilon of 0 means 1e-3, and CHOIR_ZERO means 0.
 
 // Applies choir_layer_norm to [.., channels].
 choir_layer *choir_layer_normalization_new(const char *name, int64_t channels, double epsilon);
@@ -79,9 +77,8 @@ typedef struct {
 } choir_batch_normalization_options;
 // Applies choir_batch_norm to [.., channels]. While a tape records, it uses the batch's
 // statistics, and moves the moving statistics towards them by the factor 1 - momentum. Otherwise
-// it uses the moving statistics: "name/moving_mean", first 0, and "name/moving_variance", first 1,
-// both ON_READ with MEAN. A replica without examples changes its components of the moving
-// statistics only if over_replicas is on.
+// it uses these: "name/moving_mean", first 0, and "name/moving_variance", first 1, both ON_READ
+// with MEAN. A replica without examples changes its components only if over_replicas is on.
 choir_layer *choir_batch_normalization_new(
 		const char *name, int64_t channels, const choir_batch_normalization_options *o);
 
@@ -90,15 +87,14 @@ choir_layer *choir_batch_normalization_new(
 // Applies choir_gather to "name/embeddings" [rows, width], which begin random normal with
 // deviation 0.02: indices [..] give [.., width].
 choir_layer *choir_embedding_new(const char *name, int64_t rows, int64_t width);
-// Multiplies x [.., width] by an embedding layer's transposed matrix; gives [.., rows] (weight
-// tying: arXiv:1608.05859).
+// Multiplies x [.., width] by an embedding's transposed matrix; gives [.., rows] (weight tying:
+// arXiv:1608.05859).
 choir_layer *choir_tied_embedding_new(choir_layer *embedding);
-// Adds row i of "name/embeddings" [places, width] to position i of x, which has at most places
-// positions. The embeddings begin as in choir_embedding_new.
+// Adds row i of "name/embeddings" [places, width], which begin as in choir_embedding_new, to
+// position i of x, which has at most places positions.
 choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
-// Applies the dense layer "name/qkv" with 3 * width columns, then choir_self_attention, then the
-// dense layer "name/output" with width columns. Both have a bias and no activation. causal:
-// default off.
+// Applies the dense layer "name/qkv" with 3 * width columns, choir_self_attention, and the dense
+// layer "name/output" with width columns. Both have a bias, no activation. causal: default off.
 choir_layer *choir_self_attention_new(
 		const char *name, int64_t width, int64_t heads, choir_toggle causal);
 // Apply choir_lstm and choir_gru (nn.h) from zero states: [n, t, in] gives [n, t, units].
@@ -106,8 +102,8 @@ choir_layer *choir_self_attention_new(
 // The GRU also has "name/recurrent_bias".
 choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
-// Applies forward to x [n, t, ..], and backward to x in reverse order of time. Reverses backward's
-// result, and joins both results along the last axis (Schuster, Paliwal 1997).
+// Applies forward to x [n, t, ..], and backward to x in reverse order of time. Reverses the
+// latter's result, and joins both along the last axis (Schuster, Paliwal 1997).
 choir_layer *choir_bidirectional_new(choir_layer *forward, choir_layer *backward);
 // Takes the last time step: [n, t, ..] gives [n, ..].
 choir_layer *choir_last_timestep_new(void);
@@ -118,7 +114,7 @@ choir_layer *choir_last_timestep_new(void);
 choir_layer *choir_flatten_new(void);
 // Applies choir_dropout, with a seed made from name.
 choir_layer *choir_dropout_new(const char *name, double rate);
-// Applies n layers of one strategy in order. The array is copied.
+// Applies n layers of one strategy in order. Copies the array.
 choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[]);
 // activation(inside(x) + shortcut(x)) (arXiv:1512.03385); shortcut NULL: x itself.
 choir_layer *choir_residual_new(
@@ -128,16 +124,15 @@ choir_layer *choir_activation_new(choir_activation activation);
 // Applies the layer to x, in x's frame. A failure names the layer. CHOIR_STATE: x belongs to a
 // replica of another strategy.
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
-// Gives the sum of the penalties of l's variables that have a regularizer (scope.h), divided by
-// the number of replicas: a scalar in r's frame, to be added to choir_replica_average_loss. A
-// layer that occurs twice counts twice. CHOIR_STATE: r belongs to another strategy.
+// Gives the sum of penalties of l's variables with a regularizer (scope.h), divided by the number
+// of replicas: a scalar in r's frame, to be added to choir_replica_average_loss. A layer that
+// occurs twice counts twice. CHOIR_STATE: r belongs to another strategy.
 choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
-// Sets the precision of l, and of the layers inside it that have none. Call this before l is
-// applied. DEFAULT: the frame's. CHOIR_INVALID: AUTO.
+// Sets the precision of l, and of layers inside it that have none, before l is applied. DEFAULT:
+// the frame's. CHOIR_INVALID: AUTO.
 CHOIR_MUST_CHECK choir_status choir_layer_set_precision(choir_layer *l, choir_precision p);
 
-// The variables of the layer and of the layers inside it, in the order of the constructors'
-// arguments.
+// The variables of the layer and those inside it, in the order of the constructors' arguments.
 int choir_layer_variables(const choir_layer *l);
 choir_variable *choir_layer_variable(choir_layer *l, int index);
 

@@ -1,8 +1,7 @@
-// Metrics: totals over many batches, in f64, defined as in Keras. Each replica has its own
-// component, so an update does not wait for other replicas. The result adds the components in the
-// order of replicas.
+// Metrics: totals over many batches, in f64, defined as in Keras. Each replica has a component, so
+// an update waits for no other. The result adds the components in the order of replicas.
 //
-// A metric's variables are "name/total" and "name/count", or "name/sums", or a confusion matrix's
+// A metric's variables are "name/total" and "name/count", "name/sums", or a confusion matrix's
 // "name/matrix". Weights files lack them.
 #pragma once
 
@@ -37,8 +36,8 @@ choir_metric *choir_precision_new(const char *name, double threshold);
 choir_metric *choir_recall_new(const char *name, double threshold);
 // The harmonic mean of precision and recall; 0 if no score is above threshold or all labels are 0.
 choir_metric *choir_f1_new(const char *name, double threshold);
-// Count examples. An example is a positive if its score is above threshold, else a negative. A
-// positive is true if its label is not 0, a negative if its label is 0.
+// Count examples: positives have a score above threshold, negatives not. A positive is true if its
+// label is not 0, a negative if it is 0.
 choir_metric *choir_true_positives_new(const char *name, double threshold);
 choir_metric *choir_false_positives_new(const char *name, double threshold);
 choir_metric *choir_true_negatives_new(const char *name, double threshold);
@@ -47,11 +46,11 @@ choir_metric *choir_false_negatives_new(const char *name, double threshold);
 choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k);
 // The mean, over classes with examples, of the accuracy on a class's examples (balanced accuracy).
 choir_metric *choir_mean_per_class_accuracy_new(const char *name, int64_t classes);
-// The area under the curve of the true positive rate over the false positive rate, by trapezoids.
-// thresholds is their number, 2 to 32768; 0: 200. As in Keras, they are equally spaced from 0 to
-// 1. Scores are probabilities. NAN if all labels are 0, or none is.
+// The area under the curve of the true positive rate over the false positive rate, by trapezoids,
+// as in Keras. The thresholds, 2 to 32768 (0: 200), are equally spaced from 0 to 1. Scores are
+// probabilities. NAN if all labels are 0, or none is.
 choir_metric *choir_auc_new(const char *name, int64_t thresholds);
-// Row i, column j counts the examples of class i with the highest score at j.
+// Row i, column j: the examples of class i with the highest score at j.
 choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 
 // Adds a batch, or a replica's part of a batch, which may have no examples.
@@ -61,15 +60,14 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 // - A confusion matrix, top-k accuracy and the accuracy per class take the same tensors; each
 //   label is a class.
 // - Errors and R2 take targets and predictions of one shape.
-// - Precision, recall, F1, AUC, and positives or negatives take scores of any shape, and labels of
-//   the same shape. Scores are compared with threshold in the scores' dtype. A score of NAN counts
-//   as above it.
+// - Precision, recall, F1, AUC, and positives or negatives take scores and labels of one shape.
+//   Scores are compared with threshold in their dtype; NAN counts as above it.
 // - Of two equal shapes, one may lack a last axis of 1, as in losses (nn.h).
 //
 // Tensors other than integer labels may have any dtype that can be cast. In a replica of the
-// metric's strategy, the tensors belong to the replica's frame, and the tape does not record this
-// call. Outside of replicas, call this on the program's thread, with tensors of any frame. With a
-// NULL tensor, returns the failure of the other tensor's frame.
+// metric's strategy, the tensors belong to its frame, and the tape does not record this call.
+// Outside of replicas, call this on the program's thread, with tensors of any frame. With a NULL
+// tensor, returns the failure of the other's frame.
 CHOIR_MUST_CHECK choir_status choir_metric_update(
 		choir_metric *m, choir_tensor *labels_or_values, choir_tensor *scores_or_weights);
 // Adds a batch with weights, which broadcast to the labels. m is neither a MEAN nor a confusion
@@ -77,8 +75,8 @@ CHOIR_MUST_CHECK choir_status choir_metric_update(
 CHOIR_MUST_CHECK choir_status choir_metric_update_weighted(
 		choir_metric *m, choir_tensor *labels, choir_tensor *scores, choir_tensor *weights);
 // The result over all replicas and updates since the last reset. Called in cross-replica context.
-// NAN: the call failed, or nothing was counted. Precision is 0 without a score above the
-// threshold; recall is 0 if all labels were 0.
+// NAN: the call failed, or nothing was counted. Precision is 0 without a score above threshold,
+// recall without a label other than 0.
 double choir_metric_result(choir_metric *m);
 // The confusion matrix, i64 [classes, classes], in f.
 choir_tensor *choir_metric_confusion_matrix(choir_metric *m, choir_frame *f);

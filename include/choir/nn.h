@@ -36,7 +36,7 @@ choir_tensor *choir_softplus(choir_tensor *x); // log(1 + exp(x)), without overf
 choir_tensor *choir_leaky_relu(choir_tensor *x, double slope);
 // x where x > 0, else alpha (exp(x) - 1) (arXiv:1511.07289). Keras' and PyTorch's alpha is 1.
 choir_tensor *choir_elu(choir_tensor *x, double alpha);
-// exp(x) divided by the sum of exp(x) along the last axis, without overflow. x is not a scalar.
+// exp(x) / sum(exp(x)) along the last axis, without overflow. x is not a scalar.
 choir_tensor *choir_softmax(choir_tensor *x);
 // x - log(sum(exp(x))) along the last axis, without overflow. x is not a scalar.
 choir_tensor *choir_log_softmax(choir_tensor *x);
@@ -49,21 +49,20 @@ typedef enum {
 	CHOIR_COMBINER_SUM,
 	CHOIR_COMBINER_SQRTN // divides by the square root of the sum of the squared weights
 } choir_combiner;
-// Adds the n rows of each example, each times its weight, and divides the sum as combiner says.
-// Division by 0 gives 0. rows [.., n, width] and weights [.., n] give [.., width]. With rows of
-// choir_gather this is tf.nn.embedding_lookup_sparse. If an example has fewer than n ids, add ids
-// with weight 0.
+// Adds each example's n rows times their weights, and divides the sum as combiner says. Division
+// by 0 gives 0. rows [.., n, width] and weights [.., n] give [.., width]. With rows of
+// choir_gather this is tf.nn.embedding_lookup_sparse; pad examples with ids of weight 0.
 choir_tensor *choir_combine_rows(
 		choir_tensor *rows, choir_tensor *weights, choir_combiner combiner);
 
 // Convolutions and pools of images
 //
-// x is [n, h, w, c]: n images of h rows, w columns and c channels. size is the height and width of
-// a window, in pixels. stride is the distance from one window to the next.
+// x is [n, h, w, c]: n images of h rows, w columns and c channels. size is a window's height and
+// width, in pixels. stride is the distance between windows.
 // - padding 0 or more: the number of zeros on each side. There are (h + 2 padding - size) / stride
 //   + 1 windows along h, rounded down.
-// - padding CHOIR_PADDING_SAME: there are h / stride windows along h, rounded up. They need zeros:
-//   half of these are before the image, and an odd one is after it, as in TensorFlow.
+// - padding CHOIR_PADDING_SAME: there are h / stride windows along h, rounded up. Half of the
+//   zeros that they need are before the image, an odd one after it, as in TensorFlow.
 //
 // A window must fit into the padded image. In pools, stride is at least 1, and padding is less
 // than size.
@@ -84,9 +83,9 @@ typedef struct {
 // ow, out]:
 //     y[i, r, s, o] = sum over p, q, c of
 //         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
-// where x is 0 outside of the image. top and left are the numbers of rows and columns of zeros
-// before it. groups divides the channels of x and y into equal groups. A channel o of group g uses
-// only the channels c of group g. o->bias is not CHOIR_ON.
+// where x is 0 outside of the image, and top and left are the rows and columns of zeros before it.
+// groups divides the channels of x and y into equal groups. Channels o of group g use only
+// channels c of group g. o->bias is not CHOIR_ON.
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // For sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. The convolution is
 // causal if pad_before[0] is (k - 1) dilation.
@@ -94,10 +93,10 @@ choir_tensor *choir_conv1d(choir_tensor *x, choir_tensor *filter, const choir_co
 // For volumes [n, d, h, w, c] with filter [kd, kh, kw, c / groups, out]; gives [n, od, oh, ow,
 // out]. The result is the sum of kd convolutions of images.
 choir_tensor *choir_conv3d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// The transposed convolution (deconvolution): the gradient of choir_conv2d with respect to its
-// input. x is [n, h, w, c], filter [kh, kw, out / groups, c]; gives [n, oh, ow, out]. oh is h
-// stride for CHOIR_PADDING_SAME, else (h - 1) stride + (kh - 1) dilation + 1 minus the padding on
-// both sides, as in PyTorch.
+// The transposed convolution: the gradient of choir_conv2d with respect to its input. x is [n, h,
+// w, c], filter [kh, kw, out / groups, c]; gives [n, oh, ow, out]. oh is h stride for
+// CHOIR_PADDING_SAME, else (h - 1) stride + (kh - 1) dilation + 1 minus the padding on both sides,
+// as in PyTorch.
 choir_tensor *choir_conv2d_transpose(
 		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // For sequences [n, w, c] with filter [k, out / groups, c].
@@ -106,8 +105,8 @@ choir_tensor *choir_conv1d_transpose(
 // For volumes [n, d, h, w, c] with filter [kd, kh, kw, out / groups, c].
 choir_tensor *choir_conv3d_transpose(
 		choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
-// The largest element of each window; padding is ignored. The first of equal elements, row by row,
-// gets the gradient. If an element is NAN, the result is NAN, and the first NAN gets the gradient.
+// The largest element of each window, or NAN if one is NAN; padding is ignored. The first such
+// element, row by row, gets the gradient.
 choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
 // The mean of each window; padding is ignored.
 choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
@@ -133,8 +132,8 @@ choir_tensor *choir_upsample(choir_tensor *x, int64_t factor, choir_interpolatio
 // Dropout
 
 // Sets each element to 0 with probability rate (0 <= rate < 1), and divides the others by 1 - rate
-// (Srivastava et al. 2014). Gives x itself if the frame has no tape or rate is 0. Draws numbers as
-// choir_random_normal does.
+// (Srivastava et al. 2014). Gives x itself without a tape or if rate is 0. Draws numbers as
+// choir_random_normal.
 choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed);
 
 // Attention
@@ -146,20 +145,19 @@ typedef struct {
 	choir_toggle causal; // on: query i sees only keys 0 to i + s - t; default: off
 	double scale; // 0: 1 / sqrt(width / heads)
 	// Broadcasts to the scores, [n, heads, t, s]; NULL: none. With a bool mask, a query sees the
-	// keys where the mask is true; if it sees no key, all its weights are equal. A mask of q's
-	// dtype is added to the scores.
+	// keys where it is true; if it sees none, all weights are equal. A mask of q's dtype is added
+	// to the scores.
 	choir_tensor *mask;
 	double dropout; // rate of choir_dropout of the weights
 	uint64_t seed; // of dropout
 } choir_attention_options;
 // softmax(scale q k^T) v for each example and head (arXiv:1706.03762). A head is width / heads
 // columns; heads divides width. q and the result are [n, t, width], k and v [n, s, width]. If
-// causal is on, t is at most s. Choir computes the scores of 64 queries at a time, and again in
-// the backward pass, so memory grows with s. With a mask or dropout it grows with t times s.
+// causal is on, t is at most s. Choir computes scores of 64 queries at a time, and again in the
+// backward pass: memory grows with s, with a mask or dropout with t times s.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
-// The same for qkv [n, t, 3 width], whose rows are rows of q, k and v one after another; gives [n,
-// t, width].
+// The same for qkv [n, t, 3 width], with rows of q, k and v in turn; gives [n, t, width].
 choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_options *o);
 
 // Recurrence over sequences x [n, t, in]. The result has the states of all time steps, [n, t, h].
@@ -203,15 +201,14 @@ choir_tensor *choir_group_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 		int64_t groups, double epsilon);
 
 // Gives the sum of t, which is f64, over all participants (replicas), in t's frame. All
-// participants make these calls in the same order.
+// participants make these calls in one order.
 typedef choir_tensor *choir_all_reduce_fn(choir_tensor *t, void *user);
 typedef struct {
 	size_t size;
 	double epsilon; // 0: 1e-3; CHOIR_ZERO: 0
-	// If set, mean, variance and the gradient of x are over all participants' rows. The gradients
-	// of scale and offset are over this participant's rows. Called once in the forward pass and,
-	// if the gradient of x is needed, once in the backward pass. user must be valid as long as the
-	// tape.
+	// If set, mean, variance and the gradient of x are over all participants' rows, the gradients
+	// of scale and offset over this participant's. Called once in the forward pass and, for the
+	// gradient of x, once in the backward pass. user must be valid as long as the tape.
 	choir_all_reduce_fn *sum;
 	void *user;
 	// If not NULL, *mean and *variance become the mean and variance, [c], without a gradient.
@@ -222,21 +219,21 @@ typedef struct {
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o);
 
-// Losses: one number for each example. Arguments are in Keras' order. Gradients flow to logits and
-// predictions, and to targets of the same dtype. choir_replica_average_loss averages over a global
+// Losses: one number for each example, with arguments in Keras' order. Gradients flow to logits,
+// predictions, and targets of the same dtype. choir_replica_average_loss averages over a global
 // batch.
 
 // -log(softmax(logits)[label]), without overflow. labels [n] of u8, i32 or i64 and logits [n,
 // classes] give [n]. labels [n, positions] and logits [n, positions, classes] give [n, positions].
 // CHOIR_INVALID: a label is not a class; some devices report this later.
 choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
-// The same with smoothed labels: each class has probability smoothing / classes, and the label's
-// class has 1 - smoothing more (arXiv:1512.00567). smoothing is 0 to 1.
+// The same with smoothed labels: each class has probability smoothing / classes, the label's 1 -
+// smoothing more (arXiv:1512.00567). smoothing is 0 to 1.
 choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 		choir_tensor *labels, choir_tensor *logits, double smoothing);
 
 // Other losses are means over all axes but the first: [n, ...] gives [n]. Operands have equal
-// shapes; a last axis of 1 may be missing in one of them, as in Keras, and one may be a scalar.
+// shapes, but one may lack a last axis of 1, as in Keras, or be a scalar.
 
 // (prediction - target)^2.
 choir_tensor *choir_mean_squared_error(choir_tensor *targets, choir_tensor *predictions);

@@ -8,7 +8,7 @@
 // instruction set, not on the number of threads.
 //
 // The first operation reads the environment variable CHOIR_KERNELS: "all" (default), or "plain"
-// for Choir's kernels in plain C. With another value, every operation fails with CHOIR_INVALID.
+// for Choir's kernels in plain C (else CHOIR_INVALID).
 // Threads: the thread of the operands' frame.
 #pragma once
 
@@ -22,20 +22,20 @@ typedef choir_tensor *choir_unary_op(choir_tensor *x);
 
 // Making tensors
 
-// Makes a tensor whose elements are all value, rounded to a floating-point dtype. An integer dtype
-// or bool must hold value exactly.
+// Makes a tensor of elements value, rounded to a floating-point dtype. An integer dtype or bool
+// must hold value exactly.
 choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, double value);
 
 // Draws independent normal numbers of mean 0 and deviation 1, in f32 or f64, by Philox4x32-10
 // (extend/kernel_table.h, docs/decisions/0013). They depend on seed, the strategy's seed, the step
-// (the number of runs that applied gradients), the replica, and the number of earlier draws. Draws
-// are counted in the replica's call or, in a frame of choir_frame_new, since it was made.
+// (the number of runs that applied gradients), the replica, and the number of earlier draws in the
+// replica's call or the frame of choir_frame_new.
 choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
 
-// Gives a view of t with a count, for example the number of examples whose sum t holds. MEAN over
+// Gives a view of t with a count, for example of the examples whose sum t holds. MEAN over
 // replicas then divides by the sum of the counts. Either all replicas' tensors have a count, or
-// none has. Results of operations have no count.
+// none. Results of operations have none.
 choir_tensor *choir_with_count(choir_tensor *t, int64_t count);
 
 // Elementwise, two operands
@@ -74,10 +74,10 @@ choir_tensor *choir_greater_equal(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_logical_and(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_logical_or(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_logical_not(choir_tensor *x);
-// True for integers, and for numbers that are neither infinite nor NAN.
+// True for numbers that are neither infinite nor NAN.
 choir_tensor *choir_is_finite(choir_tensor *x);
-// Takes the element of a where condition (bool) is true, else that of b. All three broadcast. a
-// and b have one dtype, which may be any. An operand's gradient is 0 where the other was taken.
+// Takes the element of a where condition (bool) is true, else of b. All three broadcast. a and b
+// have one dtype of any kind. An operand's gradient is 0 where the other was taken.
 choir_tensor *choir_where(choir_tensor *condition, choir_tensor *a, choir_tensor *b);
 
 // Elementwise, one operand
@@ -103,14 +103,13 @@ choir_tensor *choir_erf(choir_tensor *x); // 2 / sqrt(pi) times the integral of 
 choir_tensor *choir_floor(choir_tensor *x);
 choir_tensor *choir_ceil(choir_tensor *x);
 choir_tensor *choir_round(choir_tensor *x);
-// Limits elements to the range from low to high, which must be values of the dtype. Also i32, i64
-// and u8. The gradient is 0 outside of the range.
+// Limits elements to low .. high, which are values of the dtype. Also i32, i64 and u8. The
+// gradient is 0 outside.
 choir_tensor *choir_clip(choir_tensor *x, double low, double high);
 // Multiplies x by a number.
 choir_tensor *choir_scale(choir_tensor *x, double by);
-// Gives the dense tensor of indexed slices (tensor.h), or t itself if t is dense. Rows with the
-// same index are added in order; rows without an index are zeros. f32, f64, i32, i64, u8; no
-// gradient.
+// Gives the dense tensor of indexed slices (tensor.h), or a dense t itself. Rows of one index are
+// added in order; rows without an index are zeros. f32, f64, i32, i64, u8; no gradient.
 choir_tensor *choir_to_dense(choir_tensor *t);
 // A view without a gradient. All dtypes.
 choir_tensor *choir_stop_gradient(choir_tensor *x);
@@ -123,8 +122,8 @@ choir_tensor *choir_stop_gradient(choir_tensor *x);
 
 // The sum, in f32 for f16 and bf16. Long sums are added in f64. The sum of no elements is 0.
 choir_tensor *choir_sum(choir_tensor *x, choir_axes axes);
-// The mean; also of bool. Means of i32 and i64 are f64, and those of u8 and bool are f32. These
-// means have no gradient. The mean of no elements is NAN.
+// The mean; also of bool. Means of i32 and i64 are f64, those of u8 and bool f32, without a
+// gradient. The mean of no elements is NAN.
 choir_tensor *choir_mean(choir_tensor *x, choir_axes axes);
 // The largest or smallest element; NAN if an element is NAN. Equal elements share the gradient. A
 // reduced axis is not empty.
@@ -132,8 +131,8 @@ choir_tensor *choir_max(choir_tensor *x, choir_axes axes);
 choir_tensor *choir_min(choir_tensor *x, choir_axes axes);
 // The product, by recursive multiplication of halves. The product of no elements is 1.
 choir_tensor *choir_prod(choir_tensor *x, choir_axes axes);
-// The i64 index of the largest or smallest element along an axis, or of the first of equal ones.
-// NAN is ignored unless all elements are NAN. No gradient. The axis is not empty.
+// The i64 index of the first largest or smallest element along an axis, which is not empty. NAN is
+// ignored unless all elements are NAN. No gradient.
 choir_tensor *choir_argmax(choir_tensor *x, int axis);
 choir_tensor *choir_argmin(choir_tensor *x, int axis);
 
@@ -159,17 +158,15 @@ choir_tensor *choir_cumsum(choir_tensor *x, int axis, const choir_cumsum_options
 
 // A view in another shape. One dimension may be CHOIR_UNKNOWN; Choir computes it.
 choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape);
-// Converts x to this dtype, or gives x itself if it has the dtype. Floating-point results are
-// rounded to nearest, ties to even. Integer results are rounded towards zero and saturate; NAN
-// becomes 0. In bool, all numbers but 0 become 1. An i64 beyond 2^53 is first rounded to f64. A
-// plain number becomes a tensor of the dtype.
+// Converts x to this dtype, or gives x itself if it has it. Floating-point results are rounded to
+// nearest, ties to even. Integer results are rounded towards zero and saturate; NAN becomes 0. In
+// bool, all numbers but 0 become 1. An i64 beyond 2^53 is first rounded to f64. A plain number
+// becomes a tensor.
 choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype);
 
-// Takes the elements [first, first + count) of an axis. The result is a view if all axes before it
-// have size 1.
+// Takes the elements [first, first + count) of an axis: a view if all axes before have size 1.
 choir_tensor *choir_slice(choir_tensor *x, int axis, int64_t first, int64_t count);
-// Splits an axis into n equal slices. n divides the axis's size. After a failure some parts are
-// NULL.
+// Splits an axis, whose size n divides, into n equal slices. After a failure some parts are NULL.
 CHOIR_MUST_CHECK choir_status choir_split(
 		choir_tensor *x, int axis, size_t n, choir_tensor *parts[]);
 // Repeats x to fill a shape, aligned at the right.
@@ -190,8 +187,8 @@ typedef struct {
 	double value; // of CHOIR_PAD_CONSTANT
 } choir_pad_options;
 
-// Adds before[i] elements in front of axis i and after[i] elements behind it; o NULL: zeros. With
-// CHOIR_PAD_REFLECT, both are less than the size of axis i.
+// Adds before[i] elements in front of axis i and after[i] behind it; o NULL: zeros. With
+// CHOIR_PAD_REFLECT, both are less than axis i's size.
 choir_tensor *choir_pad(choir_tensor *x, const int64_t before[], const int64_t after[],
 		const choir_pad_options *o);
 
@@ -202,13 +199,13 @@ choir_tensor *choir_concat(size_t n, choir_tensor *const tensors[], int axis);
 // Axis i of the result is axis axes[i] of x. axes NULL reverses the order. The result is a view if
 // only axes of size 1 move.
 choir_tensor *choir_transpose(choir_tensor *x, const int axes[]);
-// Selects rows of x: indices [..] of u8, i32 or i64 give [.., row]. The gradient of x is added in
-// the order of the indices. It is indexed slices (tensor.h) if x is a read of a variable with at
+// Selects rows of x: indices [..] of u8, i32 or i64 give [.., row]. x's gradient is added in the
+// order of the indices, and is indexed slices (tensor.h) if x is a read of a variable with at
 // least 4096 rows. CHOIR_INVALID: x has no such row; some devices report this later.
 choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices);
 
-// Makes a row for each index (u8, i32 or i64), with 1 at the index and zeros elsewhere: [..] gives
-// [.., depth] of dtype. An index that is not below depth gives zeros. No gradient.
+// Makes a row for each index (u8, i32 or i64), with 1 at the index, else 0: [..] gives [.., depth]
+// of dtype. An index not below depth gives zeros. No gradient.
 choir_tensor *choir_one_hot(choir_tensor *indices, int64_t depth, choir_dtype dtype);
 
 // Products. f32 and f64.
@@ -222,8 +219,7 @@ typedef enum {
 // a [.., m, k] times b [.., k, n] gives [.., m, n]. A transposed a is [.., k, m]; a transposed b
 // is [.., n, k]. Leading axes broadcast.
 choir_tensor *choir_matmul(choir_tensor *a, choir_tensor *b, choir_transposed which);
-// Einstein summation as NumPy's einsum, without "...": "bij,bjk->bik" multiplies matrices of a
-// batch.
+// NumPy's einsum, without "...": "bij,bjk->bik" multiplies matrices of a batch.
 choir_tensor *choir_einsum(const char *equation, choir_tensor *a, choir_tensor *b);
 // x [.., c] plus bias [c]. Also i32, i64 and u8.
 choir_tensor *choir_bias_add(choir_tensor *x, choir_tensor *bias);
@@ -237,9 +233,9 @@ typedef struct {
 	choir_shape shape;
 } choir_buffer;
 
-// An operation of the program on host memory. If a device has its own memory, Choir copies the
-// tensors. The functions run on the frame's thread, and may call only choir_fail of Choir.
-// CHOIR_END becomes CHOIR_INVALID. Inputs in[] are read-only.
+// An operation of the program on host memory, to and from which Choir copies other tensors. The
+// functions run on the frame's thread, and may call only choir_fail of Choir. CHOIR_END becomes
+// CHOIR_INVALID. Inputs in[] are read-only.
 typedef struct {
 	size_t size;
 	const char *name; // in messages; copied; NULL: "custom"
@@ -247,9 +243,9 @@ typedef struct {
 	choir_status (*shape)(size_t n, const choir_buffer in[], choir_buffer *out, void *user);
 	// Writes all of out->data, which is uninitialized. Required.
 	choir_status (*forward)(size_t n, const choir_buffer in[], choir_buffer *out, void *user);
-	// Writes the gradient of in[i] to gradient[i].data, unless this is NULL. The data begin as
-	// zeros. out_gradient is the gradient of out. in and out are those of forward. If backward is
-	// NULL, no gradient flows.
+	// Writes the gradient of in[i] to gradient[i].data, unless it is NULL; the data begin as
+	// zeros. out_gradient is out's gradient; in and out are forward's. backward NULL: no gradient
+	// flows.
 	choir_status (*backward)(size_t n, const choir_buffer in[], const choir_buffer *out,
 			const choir_buffer *out_gradient, choir_buffer gradient[], void *user);
 } choir_custom_op;

@@ -5,13 +5,12 @@
 // Make an optimizer once, in the strategy's scope. A variable's first update makes its slots
 // ("hidden/kernel/m"), colocated with it.
 // Time: adding a gradient never waits. After all replicas have asked for the update, the threads
-// of all devices run it. They run it at the end of the run, in a merge call, or when a replica
-// reads one of its variables. In the default replica outside of runs, it runs at once.
+// of all devices run it: at the end of the run, in a merge call, or when a replica reads one of
+// its variables. In the default replica outside of runs, it runs at once.
 // Errors: a failed update fails the run. Before the update writes, Choir checks shapes, dtypes and
-// the learning rate. It also checks that all replicas gave finite gradients of the same variables
-// in the same order. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices with their
-// own memory, Choir checks that the sums are finite. Otherwise a sum of finite gradients may
-// overflow, which only the next step notices.
+// the learning rate, and that all replicas gave finite gradients of the same variables in the same
+// order. With global_clip_norm, NONFINITE_SKIP, a loss scale, or devices with their own memory, it
+// checks that the sums are finite. Otherwise a sum may overflow, which only the next step notices.
 // Threads: the replica's for calls marked "In all replicas"; the program's or a merge call's for
 // choir_optimizer_new and choir_optimizer_distributed_apply.
 #pragma once
@@ -54,8 +53,7 @@ typedef enum {
 	CHOIR_LAMB // not with sharded variables or lock-free workers: CHOIR_UNSUPPORTED
 } choir_optimizer_kind;
 
-// A schedule multiplies the learning rate by a factor. Its step is the number of updates applied
-// so far.
+// A schedule multiplies the learning rate by a factor. Its step is the number of applied updates.
 typedef enum {
 	CHOIR_SCHEDULE_CONSTANT = 0, // the factor is 1
 	CHOIR_SCHEDULE_STEP, // .factor ^ ((step - .warmup) / .steps, rounded down)
@@ -77,11 +75,11 @@ typedef struct {
 	// STEP: steps between drops. EXPONENTIAL: steps in which .factor multiplies the rate once.
 	// Others: all steps, including the warm-up.
 	int64_t steps;
-	// STEP, EXPONENTIAL: the factor of each drop; 0: 0.1. COSINE, POLYNOMIAL: the factor at the
-	// end, between 0 and 1. ONE_CYCLE: the factor at step 0; 0: 0.04.
+	// STEP, EXPONENTIAL: of each drop; 0: 0.1. COSINE, POLYNOMIAL: at the end, between 0 and 1.
+	// ONE_CYCLE: at step 0; 0: 0.04.
 	double factor;
-	// FUNCTION: gives the learning rate, finite and 0 or more. Called once for each update, in
-	// order, on a thread of the run. Must not call Choir.
+	// FUNCTION: gives the learning rate, finite and 0 or more. Called once per update, in order,
+	// on a thread of the run. Must not call Choir.
 	double (*fn)(int64_t step, void *user);
 	void *user;
 	double power; // POLYNOMIAL: the exponent, more than 0; 0: 1
@@ -90,7 +88,7 @@ typedef struct {
 // The scale multiplies the loss. Before the update, it divides every gradient (Micikevicius et al.
 // 2018). DYNAMIC: after .period applied updates in a row, .multiplier multiplies the scale, if f32
 // can hold the product. If a summed gradient is not finite, all replicas skip the update, and
-// .multiplier divides the scale, but not below 1. If the scale is already 1, the update fails with
+// .multiplier divides the scale, but not below 1. If it is already 1, the update fails with
 // CHOIR_INVALID, unless .nonfinite is SKIP. A checkpoint keeps a dynamic scale.
 typedef enum { CHOIR_LOSS_SCALE_DYNAMIC = 0, CHOIR_LOSS_SCALE_FIXED } choir_loss_scale_kind;
 
@@ -104,8 +102,8 @@ typedef struct {
 } choir_loss_scale;
 
 // Settings for variables whose names match a pattern of .names ("*/bias,*/beta"; POSIX fnmatch
-// without flags). The first update fails with CHOIR_NOT_FOUND if no variable of the strategy
-// matches, or none matches one of the patterns of a group whose multiplier is CHOIR_ZERO.
+// without flags). The first update fails with CHOIR_NOT_FOUND if no variable matches, or none
+// matches a pattern of a group whose multiplier is CHOIR_ZERO.
 typedef struct {
 	size_t size;
 	const char *names;
@@ -114,12 +112,12 @@ typedef struct {
 	double weight_decay; // ADAMW, LION, LAMB; 0: the optimizer's; CHOIR_ZERO: 0
 } choir_parameter_group;
 
-// What happens to an update with a gradient that is not finite. The error, or the warning in the
-// log, names the variable, the element and the update.
+// What happens to an update with a gradient that is not finite. The error, or the log's warning,
+// names the variable, the element and the update.
 typedef enum {
 	CHOIR_NONFINITE_ERROR = 0, // CHOIR_INVALID, and nothing is changed
 	CHOIR_NONFINITE_SKIP, // all replicas skip the update, and it is not counted
-	// The update is done. Only the first one is logged. Not with a DYNAMIC loss scale.
+	// Done; only the first is logged. Not with a DYNAMIC loss scale.
 	CHOIR_NONFINITE_IGNORE
 } choir_nonfinite;
 
@@ -134,22 +132,22 @@ typedef struct {
 	double beta1, beta2;
 	double epsilon; // all but SGD, MOMENTUM, LION; 0: 1e-7; CHOIR_ZERO: 0
 	double weight_decay; // ADAMW (0: 1e-2; CHOIR_ZERO: 0), LION, LAMB
-	// Multiplies all gradients by global_clip_norm / max(norm, global_clip_norm), where norm is
-	// that of all summed gradients together. 0: no clipping. Costs a second pass over the sums.
+	// Multiplies all gradients by global_clip_norm / max(norm, global_clip_norm), with the norm of
+	// all summed gradients together. 0: no clipping. Costs a second pass over the sums.
 	double global_clip_norm;
 	choir_nonfinite nonfinite;
-	// choir_optimizer_minimize scales the loss. Programs without it call
-	// choir_optimizer_scale_loss, and add gradients of the scaled loss. NULL: no scale.
+	// choir_optimizer_minimize scales the loss. Other programs add gradients of
+	// choir_optimizer_scale_loss's result. NULL: no scale.
 	const choir_loss_scale *loss_scale;
 	double rho; // RMSPROP; 0: 0.9; CHOIR_ZERO: 0
 	// A variable belongs to the first group that matches.
 	const choir_parameter_group *groups;
 	size_t n_groups;
 	double initial_accumulator; // ADAGRAD; 0: 0.1; CHOIR_ZERO: 0
-	// If above 0 (and below 1), the optimizer keeps an exponential moving average of each
-	// variable, "NAME/average" (Keras' use_ema), for choir_optimizer_swap_averages. The first
-	// update sets average = w, later ones average = ema_momentum * average + (1 - ema_momentum) *
-	// w. CHOIR_UNSUPPORTED: lock-free workers.
+	// Above 0 (and below 1): the optimizer keeps an exponential moving average of each variable,
+	// "NAME/average" (Keras' use_ema), for choir_optimizer_swap_averages. The first update sets
+	// average = w, later ones average = ema_momentum * average + (1 - ema_momentum) * w.
+	// CHOIR_UNSUPPORTED: lock-free workers.
 	double ema_momentum;
 } choir_optimizer_options;
 
@@ -159,12 +157,11 @@ typedef struct {
 choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_optimizer_options *o);
 
 // In all replicas (replica.h). Runs tape's backward pass from loss, a scalar of the replica's
-// frame. Adds the gradient of each trainable variable that was read since the tape began, as soon
-// as it is final. Then asks for the update, after which earlier reads of these variables are
-// stale.
+// frame. Adds the gradient of each trainable variable read since the tape began, as soon as it is
+// final. Then asks for the update, after which earlier reads of these variables are stale.
 CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 		choir_optimizer *o, choir_tensor *loss, choir_tape *tape);
-// The same for these variables only, as those of one of two networks (Keras' var_list).
+// The same for these variables only (Keras' var_list).
 CHOIR_MUST_CHECK choir_status choir_optimizer_minimize_variables(choir_optimizer *o,
 		choir_tensor *loss, choir_tape *tape, size_t n, choir_variable *const variables[]);
 
@@ -173,7 +170,7 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_minimize_variables(choir_optimizer
 // indexed slices of such a tensor (tensor.h). Borrowed memory is copied.
 //
 // Indexed slices give the bits of dense gradients: momentum, moments and weight decay act on all
-// rows. Choir makes no dense gradient, and SGD changes only the rows of the slices, if:
+// rows. Choir makes no dense gradient, and SGD changes only the slices' rows, if:
 // - all replicas add slices, and all devices use host memory;
 // - the strategy is not a parameter server strategy with several workers;
 // - there is no global_clip_norm, loss scale or NONFINITE_SKIP;
@@ -182,19 +179,19 @@ choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 
 // Like choir_optimizer_add_gradient, for a backward pass by hand. gradient is packed host memory
-// of the program, with v's dtype and shape. It must not change until choir_strategy_run returns
-// or, outside of runs, choir_optimizer_apply_gradients. Call this as soon as a gradient is final:
-// from the second step on, gradients are summed during backward passes.
+// with v's dtype and shape. It must not change until choir_strategy_run returns or, outside of
+// runs, choir_optimizer_apply_gradients. Call this as soon as a gradient is final: from the second
+// step on, Choir sums gradients during backward passes.
 CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_optimizer *o,
 		choir_replica *r, choir_variable *v, const void *gradient, size_t bytes);
 
 // In all replicas, after the last gradient. Asks for the update. CHOIR_STATE: a replica added
-// gradients, and returned without this call.
+// gradients, but did not make this call.
 CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
 		choir_optimizer *o, choir_replica *r);
 
-// In all replicas. Waits for the updates that this replica has asked for, then gives loss times
-// the scale.
+// In all replicas. Waits for the updates this replica has asked for, then gives loss times the
+// scale.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 
 // The scale of the next update; 1 without loss scaling. Called outside of runs, or in a replica
@@ -205,23 +202,21 @@ double choir_optimizer_loss_scale(const choir_optimizer *o);
 // rate. Threads: any; with a FUNCTION schedule, not during an update of o.
 double choir_optimizer_learning_rate(const choir_optimizer *o);
 
-// Sets the rate that the schedule multiplies, from the next update on. The schedule is not
-// FUNCTION. A checkpoint keeps the rate. All workers make this call in cross-replica context,
-// outside of runs.
+// Sets the rate that the schedule (not FUNCTION) multiplies, from the next update on. A checkpoint
+// keeps the rate. All workers make this call in cross-replica context, outside of runs.
 CHOIR_MUST_CHECK choir_status choir_optimizer_set_learning_rate(choir_optimizer *o, double rate);
 
-// Swaps the values of o's variables with their averages (ema_momentum), for an evaluation or a
-// weights file; the next call swaps them back. Until then, updates by o and saves of checkpoints
-// fail with CHOIR_STATE. Statistics of batch normalization are not averaged. All workers make this
-// call in cross-replica context, outside of runs. After a device's failure the variables are
-// undefined.
+// Swaps o's variables with their averages (ema_momentum), for an evaluation or a weights file; the
+// next call swaps them back. Until then, o's updates and checkpoints fail with CHOIR_STATE.
+// Statistics of batch normalization are not averaged. All workers make this call in cross-replica
+// context, outside of runs. After a device's failure the variables are undefined.
 CHOIR_MUST_CHECK choir_status choir_optimizer_swap_averages(choir_optimizer *o);
 
-// Whether averages are in place.
+// True: averages are in place.
 bool choir_optimizer_has_swapped(const choir_optimizer *o);
 
-// Updates n different variables at once, in cross-replica context. Sums per-replica gradients;
-// uses plain and mirrored gradients as they are.
+// Updates n different variables, in cross-replica context. Sums per-replica gradients; uses plain
+// and mirrored ones as they are.
 CHOIR_MUST_CHECK choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *x,
 		size_t n, choir_variable *const variables[], choir_value *const gradients[]);
 

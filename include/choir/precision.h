@@ -17,9 +17,8 @@ CHOIR_C_BEGIN
 typedef enum {
 	CHOIR_PRECISION_DEFAULT, // for a strategy: f32; for a layer: the frame's
 	CHOIR_PRECISION_F32,
-	// All tensors are f32. A device with TF32 rounds the operands of products, convolutions and
-	// attention to 11 significant bits. On another device: F32. CPUs and remote devices have no
-	// TF32.
+	// All tensors are f32. A device with TF32 (not CPUs and remote devices) rounds the operands of
+	// products, convolutions and attention to 11 significant bits. On others: F32.
 	CHOIR_PRECISION_TF32,
 	CHOIR_PRECISION_MIXED_BF16, // 8 significant bits, the range of f32
 	// 11 significant bits, magnitudes from 6e-8 to 65504. Gradients need a loss scale
@@ -33,10 +32,10 @@ typedef enum {
 // "f32", "tf32", "mixed_bf16", "mixed_f16", "auto", "default", or "unknown".
 const char *choir_precision_name(choir_precision p);
 
-// Sets the precision of the next operations in f, and returns the previous one. DEFAULT and AUTO
-// change nothing. f NULL: F32.
+// Sets the precision of f's next operations, and returns the previous one. DEFAULT and AUTO change
+// nothing. f NULL: F32.
 choir_precision choir_frame_set_precision(choir_frame *f, choir_precision p);
-// The precision of the next operations in f; F32 if f is NULL.
+// The precision of f's next operations; F32 for NULL.
 choir_precision choir_frame_precision(const choir_frame *f);
 
 // How an operation treats operands of f32 and of 16 bits.

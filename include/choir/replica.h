@@ -1,6 +1,6 @@
 // Replica context: a replica's calls inside a run. In a merge call, one function runs for all
 // replicas in cross-replica context. Outside of all strategies, the program is the default replica
-// (0 of 1), in which a sync point returns at once.
+// (0 of 1), whose sync points return at once.
 //
 // "In all replicas" marks a sync point (docs/rules.md, section 1): all replicas of the run make
 // these calls in the same order, with the same function, names, dtypes, shapes and options. They
@@ -23,8 +23,8 @@ typedef struct choir_update choir_update;
 
 // One replica in one call of a run's function. Valid until the function returns.
 typedef struct {
-	// The frame on the replica's device. Choir clears it when the function returns, but the
-	// program must clear the default replica's (choir_frame_clear).
+	// On the replica's device. Choir clears it when the function returns, but the program must
+	// clear the default replica's (choir_frame_clear).
 	choir_frame *frame;
 } choir_replica;
 
@@ -43,7 +43,7 @@ typedef enum { CHOIR_SUM = 1, CHOIR_MEAN } choir_reduce_op;
 // Getters. For a NULL replica, an id or index is CHOIR_NONE.
 
 // The replica that this thread runs; outside of all contexts, the default replica. NULL: the
-// thread is in a scope, merge call or update, or has called choir_strategy_set_current.
+// thread is in a scope, merge call or update, or has set a strategy.
 choir_replica *choir_replica_current(void);
 
 // The replica that f belongs to, or NULL.
@@ -54,7 +54,7 @@ int choir_replica_id(const choir_replica *r);
 int choir_replica_count(const choir_replica *r);
 choir_strategy *choir_replica_strategy(const choir_replica *r);
 choir_device *choir_replica_device(const choir_replica *r);
-// The index of r's device among the strategy's devices that run replicas.
+// The index of r's device among those that run replicas.
 int choir_replica_device_index(const choir_replica *r);
 
 // Arguments and results
@@ -76,8 +76,8 @@ choir_status choir_replica_set_arg(choir_replica *r, const char *name, choir_ten
 
 // In all replicas. After the last replica has arrived and all requested updates are done, fn runs
 // once, on the last replica's thread and with its user. Arguments are merged by name
-// (choir_cross_arg). If fn fails, the run fails: the call returns fn's failure in the last
-// replica, and CHOIR_CANCELLED in the others.
+// (choir_cross_arg). fn's failure fails the run: the last replica gets it, the others
+// CHOIR_CANCELLED.
 CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 		choir_replica *r, choir_merge_fn *fn, void *user);
 
@@ -91,8 +91,8 @@ choir_tensor *choir_replica_result(choir_replica *r, const char *name);
 
 // In all replicas, with equal op, shape and dtype. Gives the sum or mean of all replicas' t, with
 // the dtypes of choir_strategy_reduce. A plain number is an f64 scalar that counts once for each
-// replica. The gradient is the all-reduce of the results' gradients, so all replicas must also run
-// the backward pass. Indexed slices (tensor.h) give indexed slices without a gradient. CHOIR_STATE
+// replica. The gradient is the all-reduce of the results' gradients, so all replicas also run the
+// backward pass. Indexed slices (tensor.h) give indexed slices without a gradient. CHOIR_STATE
 // also: only some tensors have a count.
 choir_tensor *choir_replica_all_reduce(choir_replica *r, choir_reduce_op op, choir_tensor *t);
 
@@ -103,35 +103,34 @@ CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, c
 		size_t n, choir_tensor *const in[], choir_tensor *out[]);
 
 // In all replicas, with the same axis. Concatenates all replicas' t in the order of ids. Sizes
-// along axis may differ or be 0 (CHOIR_INVALID: another difference). The results' gradients are
-// summed over replicas, and t gets its part of this sum. CHOIR_UNSUPPORTED: indexed slices.
+// along axis may differ or be 0 (CHOIR_INVALID: another difference). t's gradient is its part of
+// the sum of the results' gradients over replicas. CHOIR_UNSUPPORTED: indexed slices.
 choir_tensor *choir_replica_all_gather(choir_replica *r, choir_tensor *t, int axis);
 
-// In all replicas, with the same replica_id. Gives each replica the t of the replica with this id;
-// the others may pass any tensor. No gradient.
+// In all replicas, with the same replica_id. Gives each replica the t of this one; the others may
+// pass any tensor. No gradient.
 choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int replica_id);
 
 // Means over the global batch
 
 // The number of this replica's examples: the rows of its arguments from choir_values_split or a
-// distributed dataset. Without these, the rows of the first leaf with rows from
-// choir_values_set_local. 0 also if unknown.
+// distributed dataset, else of the first leaf with rows from choir_values_set_local. 0 also if
+// unknown.
 int64_t choir_replica_examples(const choir_replica *r);
 
-// The number of examples of all replicas together; 0 if any replica's is unknown.
+// The number of examples of all replicas; 0 if any replica's is unknown.
 int64_t choir_replica_global_examples(const choir_replica *r);
 
 // Averages losses, [n, ...] of f32 or f64, over the global batch (TensorFlow's
-// compute_average_loss). Gives a scalar: the sum of this replica's losses, divided by the number
-// of examples in the global batch. The SUM of these scalars over replicas is the mean over the
-// global batch. The SUM of their gradients is the mean's gradient.
+// compute_average_loss). Gives a scalar: the sum of this replica's losses, divided by the examples
+// in the global batch. The SUM of these scalars over replicas is the mean over the global batch,
+// and that of their gradients is the mean's gradient.
 //
-// If the number of examples is unknown, Choir assumes that each replica has n. An empty global
-// batch gives 0.
+// If the number of examples is unknown, each replica is assumed to have n. An empty global batch
+// gives 0.
 choir_tensor *choir_replica_average_loss(choir_replica *r, choir_tensor *losses);
 
-// For replicas that make their own data: gives the sum of losses divided by global_batch (0 if
-// global_batch is 0).
+// For replicas that make their own data: gives the sum of losses / global_batch (0 if that is 0).
 choir_tensor *choir_replica_average_loss_over(
 		choir_replica *r, choir_tensor *losses, int64_t global_batch);
 

@@ -1,7 +1,7 @@
 // Scopes. From enter to exit, a scope decides in which strategy, and how, this thread makes
-// variables and objects that have variables (layers, optimizers, metrics). Scopes nest. After a
-// failed enter the thread is not in the scope. Outside of all scopes, replicas, merge calls and
-// updates, choir_scope_sync_on_read does nothing, and all other functions of this header except
+// variables and objects with variables (layers, optimizers, metrics). Scopes nest. After a failed
+// enter the thread is not in the scope. Outside of all scopes, replicas, merge calls and updates,
+// choir_scope_sync_on_read does nothing, and all other functions of this header except
 // choir_scope_enter fail with CHOIR_STATE.
 // Threads: the thread that enters a scope exits it.
 #pragma once
@@ -19,9 +19,9 @@ typedef struct {
 // merge call of another strategy, or has set another strategy (choir_strategy_set_current).
 CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
 
-// Colocates new variables with a variable v of the current strategy, so an update function of v
-// may also write them. Pass choir_variable_as_value(v) or, for non-slot variables (update.h), the
-// destination of choir_cross_non_slot_devices.
+// Colocates new variables with a variable v of the current strategy, so v's update functions may
+// write them. Pass choir_variable_as_value(v) or, for non-slot variables (update.h),
+// choir_cross_non_slot_devices's destination.
 CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
 
 // Makes new variables ON_READ with this aggregation and not trainable, whatever their options say.
@@ -45,11 +45,11 @@ CHOIR_MUST_CHECK choir_status choir_scope_sync_on_read(choir_scope *scope);
 
 // Exits a scope. CHOIR_STATE: scope is not entered; a later scope is still open (scope stays
 // entered). If a replica, merge or update function returns with open scopes, they are closed, and
-// the function fails with CHOIR_STATE.
+// it fails with CHOIR_STATE.
 choir_status choir_scope_exit(choir_scope *scope);
 
-// CHOIR_SCOPE (s) { ... } runs the block in s's scope, or skips it if it cannot enter the scope
-// (choir_error). The block's end, return, goto, break and continue exit the scope. break and
+// CHOIR_SCOPE (s) { ... } runs the block in s's scope, or skips it if it cannot enter
+// (choir_error). The block's end, return, goto, break and continue exit the scope; break and
 // continue leave the block, not a loop around it.
 #define CHOIR_SCOPE(strategy) CHOIR_SCOPE_(strategy, __LINE__)
 #define CHOIR_SCOPE_(strategy, line) CHOIR_SCOPE_AT_(strategy, line)

@@ -1,11 +1,11 @@
-// A server offers devices of this machine to a program in another process or on another machine.
-// The program names them "remote:HOST:PORT/cpu:0", for example in choir_strategy_options.devices.
-// The command `choir serve` is such a server.
+// A server offers this machine's devices to a program in another process or on another machine,
+// which names them "remote:HOST:PORT/cpu:0" in choir_strategy_options.devices. The command `choir
+// serve` is such a server.
 //
-// A server works for one program at a time. It refuses a program with another key. It also refuses
-// another version, compiler, instruction set or kernel library, because results would have other
-// bits. A program with the key may use all memory that the server offers, but can run only this
-// library's kernels. When the program ends or is lost, the server frees its memory.
+// A server works for one program at a time. It refuses another key, and another version, compiler,
+// instruction set or kernel library, whose results would have other bits. A program may use all
+// memory that the server offers, but can run only this library's kernels. When the program ends or
+// is lost, the server frees its memory.
 #pragma once
 
 #include "device.h"
@@ -23,8 +23,8 @@ typedef struct {
 	// At most 16 names of devices, separated by commas. NULL: all GPUs, else one CPU device for
 	// each core.
 	const char *devices;
-	// A file with the job's key (`choir key`), which only its owner may read. TCP needs a key.
-	// NULL: the environment variable CHOIR_KEY_FILE, if set.
+	// A file with the job's key (`choir key`), which only its owner may read, for TCP. NULL: the
+	// environment variable CHOIR_KEY_FILE, if set.
 	const char *key_file;
 	int cores; // threads for each stream of a device; 0: 1
 	// Bytes of each device for the program; 0: all. CPU devices share the host's memory.
@@ -36,10 +36,9 @@ typedef struct {
 choir_server *choir_server_new(const choir_server_options *o);
 // The address at which the server listens, with its port.
 const char *choir_server_address(const choir_server *s);
-// Serves programs until choir_server_stop. Then tells the present program that it stops, and frees
-// the program's memory.
+// Serves programs until choir_server_stop. Then tells the present program, and frees its memory.
 CHOIR_MUST_CHECK choir_status choir_server_run(choir_server *s);
-// Makes choir_server_run return. Threads: any; a signal handler may call it.
+// Makes choir_server_run return. Threads: any, and signal handlers.
 void choir_server_stop(choir_server *s);
 void choir_server_free(choir_server *s); // after choir_server_run has returned
 

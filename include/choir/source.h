@@ -10,7 +10,7 @@
 
 CHOIR_C_BEGIN
 
-// GZIP and ZLIB need a build with zlib (else CHOIR_UNSUPPORTED). Damage may be found only at the
+// GZIP and ZLIB need a build with zlib (else CHOIR_UNSUPPORTED). Damage may show only at the
 // file's end.
 typedef enum {
 	CHOIR_COMPRESSION_AUTO = 0,
@@ -22,17 +22,17 @@ typedef enum {
 // Lists of files
 
 typedef struct choir_files choir_files;
-// Makes a list of files from file names and glob patterns (*, ?, [abc]). A glob pattern must match
-// at least one file; its files are sorted by the bytes of their names.
+// Makes a list from file names and glob patterns (*, ?, [abc]). A pattern must match at least one
+// file; its files are sorted by the bytes of their names.
 choir_files *choir_files_new(size_t n, const char *const patterns[]);
 size_t choir_files_count(const choir_files *f);
 const char *choir_files_path(const choir_files *f, size_t i);
 void choir_files_free(choir_files *f);
 // Makes the source of one file, or a chain from it.
 typedef choir_dataset *choir_file_fn(const char *path, void *user);
-// Reads all files in order, with datasets that fn makes. This call uses fn for the first file, and
-// the reading thread uses it for further files. Takes ownership of files, also after a failure.
-// All files have the same columns.
+// Reads all files in order, with datasets that fn makes: the first in this call, further ones on
+// the reading thread. Takes ownership of files, also after a failure. All files have the same
+// columns.
 choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, void *user);
 
 // Arrays
@@ -47,23 +47,21 @@ choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, vo
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column);
 // Reads an npy file (versions 1.0 to 3.0); in Fortran order, the whole file is read into memory.
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column);
-// Reads n arrays of an npz file (stored or deflated) as columns, in the order of names; n 0: all
-// arrays. The arrays have one length. CHOIR_UNSUPPORTED: encryption; another compression; a build
-// without zlib.
+// Reads n arrays of an npz file (stored or deflated), of one length, as columns in the order of
+// names; n 0: all. CHOIR_UNSUPPORTED: encryption; another compression; a build without zlib.
 choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *const names[]);
-// Reads n datasets of an HDF5 file, of one length, as columns. They are contiguous or chunked,
-// with any filter of the HDF5 library. names are paths in the file ("x", "train/images"). n 0: all
-// datasets of the root group, sorted by name. A missing chunk has the fill value, or 0.
+// Reads n datasets of an HDF5 file, of one length, contiguous or chunked (any filter), as columns.
+// names are paths in the file ("x", "train/images"). n 0: all datasets of the root group, sorted
+// by name. A missing chunk has the fill value, or 0.
 //
 // The HDF5 library follows links to other files, so read untrusted files in a separate process.
-// The program may call the HDF5 library at the same time only if the library is built thread-safe.
+// The program may call the library at the same time only if it is thread-safe.
 //
 // CHOIR_UNSUPPORTED: a build or machine without HDF5. CHOIR_CORRUPT also: data are missing in a
-// contiguous dataset; chunks are missing in a dataset that can grow, or some but not all chunks in
-// a compressed dataset.
+// contiguous dataset, chunks in one that can grow, or some but not all chunks in a compressed one.
 choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *const names[]);
-// Lists the arrays in a file (npz, npy, or the root group of HDF5), also arrays of other types, in
-// the order of the file. Fails as the constructors above. Threads: any, one at a time.
+// Lists the arrays of any type in a file (npz, npy, or the root group of HDF5), in its order.
+// Fails as the constructors above. Threads: any, one at a time.
 typedef struct choir_array_list choir_array_list;
 typedef struct {
 	const char *name; // "" in an npy file
@@ -90,8 +88,8 @@ typedef enum {
 	CHOIR_CSV_CATEGORY, // i32: the text's number (choir_dataset_category)
 	// f32 [number of texts]: 1 at the text's number, else 0.
 	CHOIR_CSV_ONE_HOT,
-	// Days since 1970-01-01 UTC, with fractions. A date is written as in ISO 8601 or as
-	// 2026/11/24, and may have a time. A time without a zone is UTC.
+	// Days since 1970-01-01 UTC, with fractions. A date is in ISO 8601 or as 2026/11/24, perhaps
+	// with a time (without a zone: UTC).
 	CHOIR_CSV_DATE,
 	// The labels of a classification. Whole numbers from 0 to n - 1, without leading zeros, stay
 	// as they are, i64. Other numbers become categories, i32, in the order of their values: "1"
@@ -103,8 +101,8 @@ typedef enum {
 typedef struct choir_csv_column {
 	const char *name; // in the header; without a header "0", "1", ...
 	// The dataset's column; NULL: name. Columns with the same output and dtype become one column,
-	// [their number], in the list's order. Then inferred numbers become f32, and categories have
-	// no texts.
+	// [their number], in the list's order. Inferred numbers then become f32, and categories lack
+	// texts.
 	const char *output;
 	choir_csv_kind kind;
 	// For NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1). 1.0 is also an integer. For DATE: f32
@@ -114,12 +112,12 @@ typedef struct choir_csv_column {
 	// text makes a bad record. categories 0: the texts in the files, sorted by their bytes.
 	size_t categories;
 	const char *const *category;
-	// Adds a number to this f32 or one-hot column: 1 in a row without a value here, else 0. For
+	// Adds a number to this f32 or one-hot column: 1 in a row without a value, else 0. For
 	// CHOIR_MISSING_NAN.
 	bool indicator;
-	bool drop_missing; // drop rows without a value here
-	// Keeps rows whose value here is missing or wrong: the value is -1, or NaN in f32 and f64
-	// columns. Not for ONE_HOT, u8 and bool.
+	bool drop_missing; // drop rows without a value
+	// Keeps rows whose value is missing or wrong, as -1, or NaN in f32 and f64 columns. Not for
+	// ONE_HOT, u8 and bool.
 	bool optional;
 } choir_csv_column;
 // What happens to a row without a value in a chosen column.
@@ -143,43 +141,41 @@ typedef struct choir_csv_options {
 	// The chosen columns; 0: all, unless other_columns is set.
 	size_t columns;
 	const choir_csv_column *column;
-	// An f32 column of all columns of numbers that the list does not name. NULL: none.
+	// An f32 column of all unlisted columns of numbers. NULL: none.
 	const char *other_columns;
 	// other_columns also gets, as one-hot, text columns with at most this number of different
-	// texts, if a text occurs at least twice on average. 0: no text columns; SIZE_MAX: all.
+	// texts that occur twice or more on average. 0: no text columns; SIZE_MAX: all.
 	size_t other_categories;
 	bool other_dates; // other_columns also gets columns of dates
-	// A column in other_columns gets an indicator if a row that was read to infer the columns
-	// lacks its value.
+	// A column in other_columns gets an indicator if a row read to infer columns lacks its value.
 	bool indicators;
 	choir_missing missing;
 	// Texts that mean "no value", as the empty text does. 0: NA, N/A, NaN, nan, null and NULL.
 	size_t missing_texts;
 	const char *const *missing_text;
 	choir_bad_record bad_record;
-	// The number of rows to read to infer the columns; 0: all. Later rows that do not fit are bad
-	// records.
+	// Rows to read to infer columns; 0: all. Later rows that do not fit are bad records.
 	int64_t infer_rows;
-	// A CSV dataset of files with the same header. This call uses its columns and texts. If it is
-	// NULL or lacks texts of a chosen column, this call reads the files to infer them.
+	// A CSV dataset of files with the same header, whose columns and texts are used. NULL, or
+	// without texts of a chosen column: this call reads the files to infer them.
 	const choir_dataset *schema;
-	// An additional i64 column with each row's number, from 0, over all rows of all files.
+	// An additional i64 column with each row's number, from 0, over all files.
 	const char *row_number;
 	char decimal; // 0: a point. With a comma, 1.5 is no number
 	// Without .separator: if the first header has no comma, but semicolons or tabs (not both),
-	// these separate its fields. A first line such as sep=; is no header, and names the separator.
+	// these separate fields. A first line such as sep=; names the separator.
 	bool find_separator;
-	bool finite; // a number that is not finite in its dtype makes a bad record
+	bool finite; // a number not finite in its dtype makes a bad record
 } choir_csv_options;
-// Reads the rows of CSV files (RFC 4180) with the same columns, plain or compressed by gzip.
+// Reads CSV files (RFC 4180) with the same columns, plain or compressed by gzip.
 //
 // Lines end with LF or CR LF. Choir ignores empty lines, a byte order mark, spaces around a field
-// or its quotes, a first column without a name in the header, and a separator at the end of the
-// header or of all rows. A number is decimal with a point, or inf or nan. It is rounded correctly,
-// and becomes inf if it is beyond the dtype.
+// or its quotes, a first column without a name, and a separator at the end of the header or of all
+// rows. A number is decimal with a point, or inf or nan. It is rounded correctly, and to inf
+// beyond the dtype.
 //
-// To infer columns or texts, this call reads the files once, or twice if a column of categories
-// begins with numbers.
+// To infer, this call reads the files once, or twice if a column of categories begins with
+// numbers.
 //
 // CHOIR_CORRUPT also: text that is not UTF-8; a row of more than 64 MiB. Limits: 32 columns of the
 // dataset; 1,048,576 categories.
@@ -191,16 +187,16 @@ typedef struct {
 	const char *output; // the dataset's column; NULL: it is left out
 	// "nothing", "whole numbers", "numbers", "dates" or "text"; "": not inferred
 	const char *holds;
-	int64_t missing; // rows without a value, among those read to infer columns
+	int64_t missing; // rows without a value, of those read to infer columns
 	choir_csv_kind kind; // how it is read; not CHOIR_CSV_INFER
 	size_t categories; // of a chosen CATEGORY or ONE_HOT column, else 0
 	bool indicator;
 	int64_t values; // rows with a value, among those read to infer columns
 	// "numbers", "dates" or "numbers with a decimal comma", if at least 9 of 10 values of a text
-	// column are of this kind; else NULL.
+	// column are such; else NULL.
 	const char *mostly;
-	// Of a text column: a value that is of another kind, or no number (NULL: none is known), and
-	// its row in its file, from 1; and how many values are of another kind.
+	// Of a text column: a value of another kind, or no number (NULL: none known), its row in its
+	// file, from 1, and the number of such values.
 	const char *other;
 	int64_t other_row, others;
 } choir_csv_inferred;
@@ -211,12 +207,12 @@ const char *choir_csv_dataset_category(const choir_dataset *d, size_t i, size_t 
 // The separator of the fields. 0: d is not a CSV dataset.
 char choir_csv_dataset_separator(const choir_dataset *d);
 
-// The number of texts of a column of categories (0: another column), and its i-th text or NULL. d
-// may be a later stage.
+// The number of a column's categories (0: another column), and the i-th text or NULL. d may be a
+// later stage.
 size_t choir_dataset_categories(const choir_dataset *d, const char *column);
 const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i);
-// The rows without a value, and the bad records, that d's sources left out in this pass (after
-// repeat: in all passes). Threads: any.
+// Rows without a value, and bad records, that d's sources left out in this pass (after repeat: in
+// all passes). Threads: any.
 int64_t choir_dataset_dropped(const choir_dataset *d);
 int64_t choir_dataset_skipped(const choir_dataset *d);
 
@@ -230,12 +226,12 @@ typedef struct {
 	// A bytes feature whose values have one length gives any dtype, little-endian.
 	choir_dtype dtype;
 	// The shape of one example. Rank CHOIR_NONE: the first example gives the dtype (f32, i64, or
-	// u8 for bytes) and the shape: a scalar for one number, [n] for n numbers or bytes, [m, n] for
-	// m values of n bytes.
+	// u8 for bytes) and shape: a scalar for one number, [n] for n numbers or bytes, [m, n] for m
+	// values of n bytes.
 	choir_shape shape;
 	bool pad; // add zeros to an example with too few values
-	// The packed values for an example without the feature; copied. NULL: such an example fails
-	// with CHOIR_NOT_FOUND.
+	// Packed values for an example without the feature; copied. NULL: it fails with
+	// CHOIR_NOT_FOUND.
 	const void *missing;
 } choir_feature;
 
@@ -247,24 +243,22 @@ typedef struct {
 	choir_compression compression;
 	// With SKIP, the rest of a file after a wrong length is one bad record.
 	choir_bad_record wrong;
-	// A record is the bytes of one column, features[0]. n 0: the column "record", u8, of the first
-	// record's length.
+	// A record is one column, features[0]. n 0: "record", u8, of the first record's length.
 	bool raw;
 	// n 0: all features of the first example, sorted by name.
 	size_t n;
 	const choir_feature *features;
 } choir_tfrecord_options;
 
-// Reads TFRecord files as a stream, and verifies checksums. CHOIR_CORRUPT also: a feature whose
-// kind or size differs from its column.
+// Reads TFRecord files as a stream. CHOIR_CORRUPT also: a wrong checksum; a feature whose kind or
+// size differs from its column.
 choir_dataset *choir_tfrecord_dataset_new(const char *path, const choir_tfrecord_options *o);
 
 // Writes a TFRecord file.
 typedef struct choir_tfrecord_writer choir_tfrecord_writer;
 // Compression AUTO: gzip if path ends in ".gz", else none.
 choir_tfrecord_writer *choir_tfrecord_writer_new(const char *path, choir_compression compression);
-// Adds a record. After a failure to write, every later call returns this failure, and no file
-// appears.
+// Adds a record. After a failure to write, later calls return it, and no file appears.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write(
 		choir_tfrecord_writer *w, const void *data, size_t bytes);
 // Adds a tf.train.Example of columns[i].data. f32 becomes a float feature. i64, i32, bool and
@@ -272,8 +266,8 @@ CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write(
 // CHOIR_UNSUPPORTED: another dtype.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write_example(
 		choir_tfrecord_writer *w, size_t n, const choir_column columns[]);
-// Ends the file. After all data are on the disk, it appears or replaces an older file. A later
-// record is CHOIR_STATE.
+// Ends the file. Once on the disk, it appears or replaces an older file. A later record is
+// CHOIR_STATE.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_finish(choir_tfrecord_writer *w);
 void choir_tfrecord_writer_free(choir_tfrecord_writer *w);
 
@@ -285,7 +279,7 @@ typedef struct {
 	choir_dtype dtype;
 	choir_shape shape; // of one example
 	bool big_endian;
-	// In the file the last axis of shape is the first: [3, 32, 32] becomes [32, 32, 3].
+	// The file has shape's last axis first: [3, 32, 32] becomes [32, 32, 3].
 	bool channels_first;
 	// For u8, i32 and i64: values are 0 to limit - 1 (else CHOIR_CORRUPT). 0: no limit.
 	int64_t limit;
@@ -299,8 +293,7 @@ typedef struct {
 	int64_t header; // bytes to skip in each file
 } choir_fixed_options;
 
-// Reads records of n fields. If the files are not compressed, the number of examples is known at
-// once.
+// Reads records of n fields. Without compression, the number of examples is known at once.
 choir_dataset *choir_fixed_length_record_dataset_new(
 		const char *path, size_t n, const choir_field fields[], const choir_fixed_options *o);
 // Reads CIFAR-10 from a directory: data_batch_*.bin, or test_batch.bin if test is true. Columns:
@@ -314,20 +307,20 @@ typedef struct {
 	size_t size;
 	int64_t height, width; // pixels of an example, at most 16384; 0: 224
 	int channels; // 3: red, green, blue; 1: grey; 0: 3
-	// SKIP: the call decodes all files, and logs and leaves out those that it cannot decode.
+	// SKIP: the call decodes all files, and logs and leaves out bad ones.
 	choir_bad_record bad_record;
 	// The classes, in the order of their numbers. CHOIR_INVALID: a directory of another name.
 	// classes 0: each directory is a class, sorted by the bytes of their names.
 	size_t classes;
 	const char *const *class_name;
-	// A dataset of the same directory, whose files and classes are used.
+	// A dataset of this directory, whose files and classes are used.
 	const choir_dataset *schema;
 } choir_image_directory_options;
 // Reads the PNG and JPEG images of a directory with one directory for each class. Columns:
-// "image", u8 [height, width, channels], and "label", i32, the class's number
-// (choir_dataset_category gives its name). Without directories, "image" is the only column.
-// Examples are ordered by class, then by the bytes of their file names. Only names that end in
-// .png, .jpg or .jpeg, and begin with no dot, are read. Links are followed.
+// "image", u8 [height, width, channels], and, if there are directories, "label", i32, the class's
+// number (its name: choir_dataset_category). Examples are ordered by class, then by the bytes of
+// their file names. Only names that end in .png, .jpg or .jpeg, without a leading dot, are read.
+// Links are followed.
 //
 // An image is scaled to the smallest size that covers height x width pixels, and then cropped
 // around its centre. Scaling is bilinear, with Pillow's antialiasing filter and arithmetic.
@@ -348,8 +341,8 @@ const char *choir_image_directory_dataset_path(const choir_dataset *d, int64_t i
 // Reads bytes; each is an example, u8.
 choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column);
 // Reads windows of text. Columns: "input", u8 [context], bytes i to i + context - 1, and "target",
-// bytes i + 1 to i + context. i is 0, stride, 2 stride, ... as long as the text has these bytes.
-// stride 0: context. A shuffle needs no buffer. This call unpacks a compressed file into memory.
+// one byte later. i is 0, stride, 2 stride, ... as long as the text has these bytes. stride 0:
+// context. A shuffle needs no buffer. This call unpacks a compressed file into memory.
 // CHOIR_UNSUPPORTED: the text has more than 1 GiB, or more than both 64 MiB and 32 times the
 // file's size.
 choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context, int64_t stride);
@@ -366,8 +359,8 @@ choir_dataset *choir_range_dataset_new(
 // Repeats the example in columns[i].data, which is copied. examples CHOIR_FOREVER: without end.
 choir_dataset *choir_constant_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[]);
-// Gives examples from memory: columns[i].data has column i of all examples. n is 1 to 32. If copy
-// is false, the caller still owns the data, and must not change them until the dataset is freed.
+// Gives examples from memory: columns[i].data has column i of all examples. n is 1 to 32. Without
+// copy, the caller still owns the data, and must not change them until the dataset is freed.
 choir_dataset *choir_memory_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[], bool copy);
 // Writes one example: column i to out[i]. position counts from 0 in each pass. Returns CHOIR_END
@@ -376,8 +369,8 @@ choir_dataset *choir_memory_dataset_new(
 typedef choir_status choir_example_fn(int64_t position, void *const out[], void *user);
 choir_dataset *choir_generator_dataset_new(
 		size_t n, const choir_column columns[], choir_example_fn *fn, void *user);
-// Tells the generator that its next call is for this position of this pass. Called when a pass
-// begins again (position 0), or a position is restored. CHOIR_END becomes CHOIR_INVALID.
+// Tells the generator the pass and position of its next call, before another pass (position 0) or
+// after a restore. CHOIR_END becomes CHOIR_INVALID.
 typedef choir_status choir_seek_fn(int64_t pass, int64_t position, void *user);
 // Like choir_generator_dataset_new, but a restore calls seek and does not repeat earlier examples.
 choir_dataset *choir_seekable_generator_dataset_new(size_t n, const choir_column columns[],
@@ -392,13 +385,13 @@ typedef struct {
 	double timeout;
 } choir_queue_options;
 // Makes a dataset and its writing end, which may be freed in any order. Each choir_queue_close
-// ends a pass. Reading removes an example. So a rewind within a pass fails with CHOIR_UNSUPPORTED,
-// and after a restore the program must put in the pass's examples again.
+// ends a pass. Reading removes an example, so a rewind within a pass fails with CHOIR_UNSUPPORTED,
+// and after a restore the program puts in the pass's examples again.
 choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue);
 // Copies all examples into the queue, or none: data[i] has their column i, packed. Waits for space
-// and, after a close, until the next pass begins. CHOIR_TIMEOUT: it waited for this number of
-// seconds (negative: no limit). CHOIR_CANCELLED: the dataset was freed.
+// and, after a close, until the next pass begins. CHOIR_TIMEOUT: it waited this number of seconds
+// (negative: no limit). CHOIR_CANCELLED: the dataset was freed.
 CHOIR_MUST_CHECK choir_status choir_queue_put(
 		choir_queue *q, int64_t examples, const void *const data[], double seconds);
 // Ends the pass after the examples in the queue. CHOIR_STATE: the pass is closed already.
@@ -406,8 +399,7 @@ CHOIR_MUST_CHECK choir_status choir_queue_close(choir_queue *q);
 // Makes reading fail with status and text (may be NULL) after the examples in the queue. Only the
 // first call counts.
 choir_status choir_queue_fail(choir_queue *q, choir_status status, const char *text);
-// Frees the writing end. If the pass was not closed, reading beyond its last example fails with
-// CHOIR_STATE.
+// Frees the writing end. Reading beyond an unclosed pass's last example fails with CHOIR_STATE.
 void choir_queue_free(choir_queue *q);
 // Draws digits that look handwritten. Columns: "image", u8 [28, 28] (255 is ink), and "label", u8,
 // 0 to 9. Example i depends only on seed and i. Examples 10 k to 10 k + 9 have each digit once.

@@ -1,9 +1,8 @@
 // How calls fail. An action returns a choir_status. A constructor returns the object, or NULL
-// after a failure. An expression returns a tensor or another object of its frame; it returns NULL
-// after a failure, or for a NULL operand. The frame keeps the first failure, so check once at the
-// end of a formula. With a NULL tensor or value, an action returns the thread's last failure, or
-// CHOIR_INVALID if nothing has failed. Getters and destructors cannot fail; destructors accept
-// NULL.
+// after a failure. An expression returns a tensor or another object of its frame, or NULL after a
+// failure or for a NULL operand. The frame keeps the first failure, so check once at the end of a
+// formula. With a NULL tensor or value, an action returns the thread's last failure, else
+// CHOIR_INVALID. Getters and destructors cannot fail; destructors accept NULL.
 //
 // Each thread keeps its last failure: a status, and a line with the object, what was found and
 // what was needed, such as "matmul: [16, 784] times [10, 784] does not fit". Only choir_check and
@@ -14,12 +13,12 @@
 // return choir_fail(..., e.what()). If a replica, merge or update function does not return:
 // - A C++ exception or longjmp to the program's code, on the thread that called Choir: this thread
 //   can then only free the strategy. Its other calls in cross-replica context fail with
-//   CHOIR_STATE. Replicas on other threads continue until choir_strategy_free returns, and objects
-//   that they use must live until then.
+//   CHOIR_STATE. Replicas on other threads continue until choir_strategy_free returns; their
+//   objects must live until then.
 // - pthread_exit on the thread that called Choir: the strategy can then only be freed, by any
 //   thread.
-// - pthread_exit on one of Choir's threads: the run fails with CHOIR_STATE, and its text names the
-//   replica. The strategy can run again.
+// - pthread_exit on one of Choir's threads: the run fails with CHOIR_STATE, naming the replica.
+//   The strategy can run again.
 // - A C++ exception on one of Choir's threads ends the program (std::terminate).
 // - pthread_cancel of one of Choir's threads has no effect.
 //
@@ -40,7 +39,7 @@ typedef enum {
 	CHOIR_END, // the data have ended; not a failure, has no text
 	CHOIR_INVALID, // the arguments are wrong, in any state
 	CHOIR_STATE, // not allowed in this state: context, scope, stale read, diverged replicas
-	CHOIR_NOT_FOUND, // no such file, device or name; the text lists those that exist
+	CHOIR_NOT_FOUND, // no such file, device or name; the text lists known ones
 	CHOIR_NO_MEMORY, // no memory on the host or on a device
 	CHOIR_IO, // the operating system refused a request
 	CHOIR_CORRUPT, // a file or message is damaged, or has another format
@@ -54,20 +53,20 @@ typedef enum {
 // "CHOIR_IO", or "unknown status".
 const char *choir_status_name(choir_status status);
 
-// The text of this thread's last failure: one line of at most 511 bytes, valid until the next
-// failure; "" before the first.
+// The text of this thread's last failure: one line of at most 511 bytes, valid until the next; ""
+// before the first.
 const char *choir_error(void);
 
 // The status of this thread's last failure, or CHOIR_OK.
 CHOIR_MUST_CHECK choir_status choir_error_status(void);
 
-// Records a failure of a program's function, and returns status. The arguments are those of
-// printf, with a decimal point in every locale. choir_error() may be an argument. Line ends become
-// spaces. A text that is too long is cut and ends in "...". An empty text becomes the status's
-// name. CHOIR_OK and CHOIR_END record nothing. Allocates nothing and keeps errno.
+// Records a failure of a program's function, and returns status. The arguments are printf's, with
+// a decimal point in every locale. choir_error() may be an argument. Line ends become spaces. A
+// long text is cut and ends in "...", an empty one becomes the status's name. CHOIR_OK and
+// CHOIR_END record nothing. Allocates nothing and keeps errno.
 choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 
-// Like choir_fail with the format "%s", for languages that cannot call functions like printf.
+// choir_fail with the format "%s", for languages without variable arguments.
 CHOIR_MUST_CHECK choir_status choir_fail_text(choir_status status, const char *text);
 
 // Returns the status of expr from the enclosing function, unless it is CHOIR_OK.
@@ -84,7 +83,7 @@ CHOIR_MUST_CHECK choir_status choir_fail_text(choir_status status, const char *t
 #define CHOIR_CHECK(expr) choir_check((expr), __FILE__, __LINE__)
 #define CHOIR_CHECK_NEW(object) choir_check_new((object), __FILE__, __LINE__)
 
-// For the macros. choir_check prints the last failure's text only if that failure has this status.
+// For the macros. choir_check prints the last failure's text only if it has this status.
 void choir_check(choir_status status, const char *file, int line);
 
 // Prints and exits if object is NULL.

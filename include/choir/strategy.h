@@ -32,9 +32,9 @@ typedef enum {
 typedef struct {
 	size_t size;
 	// choir_cross_batch_reduce_to concatenates values with the same dtype, divisor and destination
-	// into packs. Set at most one of these fields. bytes_per_pack: a pack takes values until it
-	// has more bytes than this. num_packs: the number of packs, of one length except the last; one
-	// pack if it exceeds the number of elements. Both 0: each value is a collective.
+	// into packs. Set at most one. bytes_per_pack: a pack takes values until it has more bytes.
+	// num_packs: packs of one length except the last; one pack if there are fewer elements. Both
+	// 0: each value is a collective.
 	int64_t bytes_per_pack, num_packs;
 	// Seconds that a collective waits for the next device; CHOIR_FOREVER: no limit.
 	double timeout;
@@ -42,7 +42,7 @@ typedef struct {
 	choir_slices_result slices;
 } choir_communication_options;
 
-// The number of shards, at most one for each row, into which a variable is cut along axis 0
+// The number of shards into which a variable is cut along axis 0, at most one per row
 // (variable.h).
 typedef enum {
 	CHOIR_PARTITION_NONE = 0,
@@ -51,7 +51,7 @@ typedef enum {
 	// 256 KiB) each.
 	CHOIR_PARTITION_MIN_SIZE,
 	// As few shards as possible, up to .max_shards (0: no limit), of at most .partition_size bytes
-	// (required) each. A larger row is a shard by itself.
+	// (required) each, or one row.
 	CHOIR_PARTITION_MAX_SIZE
 } choir_partition;
 
@@ -66,12 +66,12 @@ typedef struct choir_strategy_options {
 	// The number of replicas of the job, at most 2^20. 0: one for each named device, else one for
 	// each accelerator, else one; at least one for each of .workers.
 	int replicas;
-	// The number of threads that share a device's large operations. It changes no bits. 0: one;
-	// for a pinned device, an equal share of the processors.
+	// Threads that share a device's large operations, with the same bits. 0: one; for a pinned
+	// device, an equal share of the processors.
 	int cores_per_device;
-	// Whether the strategy's own threads are pinned. Default: on if the process started with a
-	// narrowed affinity mask, has a processor for each device, and shares no processor with
-	// another worker.
+	// Whether the strategy's threads are pinned. Default: on if the process started with a
+	// narrowed affinity mask, has a processor for each device, and shares none with another
+	// worker.
 	choir_toggle pin;
 	uint64_t seed; // of random numbers and initial values
 	// Seconds that a replica waits for another before CHOIR_TIMEOUT. 0: 60; CHOIR_FOREVER: no
@@ -79,8 +79,8 @@ typedef struct choir_strategy_options {
 	double timeout;
 	// The algorithm that sums between devices: "direct" (host memory only), "ring",
 	// "hierarchical_copy", "reduce_to_one_device", or a registered name (extend.h). All give the
-	// same bits. NULL: the algorithm with the highest score. With several workers in .cluster it
-	// is always "workers".
+	// same bits. NULL: that with the highest score; with several workers in .cluster always
+	// "workers".
 	const char *cross_device_ops;
 	// Central storage, parameter server: the devices of variables. NULL: the device that runs all
 	// replicas, or cpu:0 if several devices do.
@@ -100,7 +100,7 @@ typedef struct choir_strategy_options {
 	choir_partition partition;
 	int64_t partition_size; // bytes
 	int max_shards;
-	// Multi-worker mirrored: the workers; .devices are this worker's. The cluster must outlive the
+	// Multi-worker mirrored: the workers; .devices are this worker's. It must outlive the
 	// strategy. NULL: one worker.
 	choir_cluster *cluster;
 	// Multi-worker mirrored. On: another thread exchanges large gradients during the backward
@@ -108,9 +108,8 @@ typedef struct choir_strategy_options {
 	// else on if every worker has an idle processor. No effect on devices with separate memory.
 	choir_toggle overlap;
 	// Multi-worker mirrored: the workers compare checksums of mirrored variables, learning rates
-	// and options of new layers. They do this before saves, and after the 1st, 10th, 100th and
-	// every .compare_steps-th update (0: 1000). CHOIR_NONE: never. CHOIR_STATE: the workers
-	// differ.
+	// and options of new layers. They do so before saves, and after the 1st, 10th, 100th and every
+	// .compare_steps-th update (0: 1000). CHOIR_NONE: never. CHOIR_STATE: they differ.
 	int64_t compare_steps;
 	// The precision of the replicas' operations. Default: F32.
 	choir_precision precision;
@@ -120,7 +119,7 @@ typedef struct choir_strategy_options {
 	// With one replica nothing is rounded. CHOIR_UNSUPPORTED: a device cannot add 16-bit numbers.
 	choir_dtype wire;
 	// In place of .devices: servers (serve.h) as in "cluster" of TF_CONFIG, {"worker":
-	// ["node1:7000", "node2:7000"]}. The strategy uses all of their devices, in this order.
+	// ["node1:7000", "node2:7000"]}, with all of their devices in this order.
 	const char *cluster_spec;
 } choir_strategy_options;
 
@@ -135,15 +134,15 @@ choir_strategy *choir_mirrored_strategy_new(const choir_strategy_options *o);
 choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o);
 
 // Central storage: a mirrored variable has one copy, on the parameter device, which need not run
-// replicas. A device with other memory copies the variable for each read. Results have the bits of
-// a mirrored strategy.
+// replicas. A device with other memory copies it for each read. Results have the bits of a
+// mirrored strategy.
 choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options *o);
 
-// Parameter server, on one machine. Each worker has its own replicas and its own loop
-// (choir_strategy_run_workers), and does not wait for other workers. A mirrored variable or shard
-// has one copy, placed round-robin on the parameter devices. With several workers, a read is a
-// copy, and workers' sums of gradients are applied in the order of arrival. An ON_READ variable
-// has a component for each replica of every worker.
+// Parameter server, on one machine. Each worker has its own replicas and loop
+// (choir_strategy_run_workers), and waits for no other. A mirrored variable or shard has one copy,
+// placed round-robin on the parameter devices. With several workers, a read is a copy, and
+// workers' sums of gradients are applied in the order of arrival. An ON_READ variable has a
+// component for each replica of every worker.
 //
 // A call on the strategy itself acts for the first worker. With one worker, results have the bits
 // of a mirrored strategy.
@@ -168,13 +167,12 @@ choir_strategy *choir_strategy_new(const char *name, const choir_strategy_option
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 
 // Frees s, its threads and all of its objects, unless it is the default strategy. Scopes and runs
-// of s must have ended, except runs that an exception or longjmp left (status.h). If the calling
+// of s must have ended, except runs left by an exception or longjmp (status.h). If the calling
 // thread has set s, it then has no set strategy.
 void choir_strategy_free(choir_strategy *s);
 
 // The strategy of a program that makes none: one replica on the first device of CHOIR_DEVICES,
-// else on the first accelerator, else on cpu:0. Its scope cannot be inside another strategy's
-// scope.
+// else on the first accelerator, else on cpu:0. Its scope cannot be inside another's.
 choir_strategy *choir_default_strategy(void);
 
 // The calling thread's strategy and context
@@ -190,20 +188,19 @@ bool choir_has_strategy(void);
 // strategy.
 bool choir_in_cross_replica_context(void);
 
-// Sets this thread's current strategy outside of scopes and runs, until the thread sets another; s
-// must live until then. NULL: the default one. CHOIR_STATE: in a scope, replica, merge call or
-// update.
+// Sets this thread's strategy outside of scopes and runs, until it sets another; s must live until
+// then. NULL: the default one. CHOIR_STATE: in a scope, replica, merge call or update.
 CHOIR_MUST_CHECK choir_status choir_strategy_set_current(choir_strategy *s);
 
 // Getters
 
-// A replica has a replica_id in the job, from 0, and a local_replica in this process, which is
-// replica_id minus choir_strategy_first_replica_id.
+// A replica has a replica_id in the job, from 0, and in this process a local_replica: replica_id
+// minus choir_strategy_first_replica_id.
 
 // The number of replicas of the job.
 int choir_strategy_replicas(const choir_strategy *s);
 
-// The number of replicas in this process. Sets (value.h) have values of only these replicas.
+// The number of replicas in this process. Sets (value.h) have values of only these.
 int choir_strategy_local_replicas(const choir_strategy *s);
 
 // The lowest replica_id in this process.
@@ -232,7 +229,7 @@ choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index
 // False: shapes may differ between steps and replicas.
 bool choir_strategy_require_static_shapes(const choir_strategy *s);
 
-// Whether this is the first or only worker, which writes checkpoints and summaries.
+// True: the first or only worker, which writes checkpoints and summaries.
 bool choir_strategy_is_chief(const choir_strategy *s);
 
 // The option .cluster, or NULL.
@@ -251,8 +248,7 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 
 // Calls fn once for each local replica. Devices run at the same time, the first on the calling
 // thread, so fn may write only its replica's part of what user points to. Returns after all
-// replicas have returned and all requested updates are done. A merge function may also call
-// choir_strategy_run.
+// replicas and requested updates are done. A merge function may also call choir_strategy_run.
 //
 // args is a set of s for choir_replica_arg, or NULL. results NULL: drops the replicas' results.
 // *results NULL: makes a set, which the caller frees. Otherwise the call first clears *results,
@@ -260,9 +256,8 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 // failure the set is empty.
 //
 // Returns the failure of the lowest replica_id, but ignores CHOIR_CANCELLED. A failure in a
-// replica's frame is a failure of the replica, even if fn ignores it. After a failure, variables
-// that an update was changing are undefined (variable.h), and s can run again. The run's own
-// failures:
+// replica's frame is the replica's, even if fn ignores it. After a failure, variables that an
+// update was changing are undefined (variable.h), and s can run again. The run's own failures:
 // - CHOIR_INVALID: a set belongs to another strategy; a leaf has no value for a replica.
 // - CHOIR_STATE also: the thread is in an update; another run of s is under way; replicas made
 //   different calls or returned different names; an exception or longjmp left a function
@@ -272,14 +267,13 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 CHOIR_MUST_CHECK choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn,
 		void *user, choir_values *args, choir_values **results);
 
-// One worker's loop. group is a strategy with this worker's replicas, and this thread's current
-// strategy. The function calls choir_strategy_run on group, and must not free it. Variables of
-// group belong to the parameter server strategy.
+// One worker's loop. group, this thread's current strategy, has this worker's replicas. The
+// function runs it (choir_strategy_run), and must not free it. Variables of group belong to the
+// parameter server strategy.
 typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *user);
 
-// Calls fn for all workers of a parameter server strategy at the same time, for the first on the
-// calling thread. Returns after all calls have returned. Another strategy has one worker, whose
-// group is s.
+// Calls fn for all workers of a parameter server strategy at the same time, for the first on this
+// thread, and waits for all. Another strategy has one worker, whose group is s.
 //
 // If fn fails, the next run of every other worker fails with CHOIR_CANCELLED. Returns the failure
 // of the lowest worker, but ignores CHOIR_CANCELLED. CHOIR_STATE also: workers of s are running
@@ -292,12 +286,12 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 //
 // With CHOIR_NO_AXIS, the tensors of v, or an ON_READ variable's components, need one shape. MEAN
 // divides by the number of replicas or, if all tensors have a count (choir_with_count), by the sum
-// of the counts. The MEAN of a plain or mirrored value or variable is this value. The SUM of such
-// a value is CHOIR_INVALID, unless the value is the number 0 or there is one replica.
+// of the counts. The MEAN of a plain or mirrored value or variable is this value. Its SUM is
+// CHOIR_INVALID, unless it is the number 0 or there is one replica.
 //
-// With axes, each replica first sums its tensor along these axes, whose sizes may differ or be 0.
-// The result lacks them. MEAN divides by the number of summed elements. A value that is the same
-// for all replicas counts once for each replica.
+// With axes, each replica first sums its tensor along these, whose sizes may differ or be 0. The
+// result lacks them. MEAN divides by the number of summed elements. A value that all replicas
+// share counts once for each.
 //
 // SUM keeps the dtype: f32, f64, i32, i64 or u8. Integers wrap around, but in a debug build of
 // Choir a sum of u8 above 255 is CHOIR_INVALID. MEAN gives f64 for i32 and i64, and f32 for u8 and
@@ -308,9 +302,9 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 choir_tensor *choir_strategy_reduce(
 		choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes);
 
-// The program's cross-replica context (cross.h) outside of runs, the same object each time; in a
-// merge function, the merge call's. The program must clear the context's frame
-// (choir_frame_clear), but not between choir_cross_set_arg and the run or update.
+// The program's cross-replica context (cross.h) outside of runs, always the same object; in a
+// merge function, the merge call's. The program must clear its frame (choir_frame_clear), but not
+// between choir_cross_set_arg and the run or update.
 choir_cross *choir_strategy_cross(choir_strategy *s);
 
 CHOIR_C_END

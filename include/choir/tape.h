@@ -1,6 +1,6 @@
 // Gradients: reverse-mode differentiation. A tape records the operations of its frame from
-// choir_tape_begin on. A frame has at most one tape. The tape ends when the frame is cleared, or
-// is rewound to a point before the tape.
+// choir_tape_begin on. A frame has at most one, which ends when the frame is cleared, or rewound
+// to a point before the tape.
 //
 // A backward pass from y, for example a loss, frees recorded results from which y was made, such
 // as logits. Their later use fails with CHOIR_STATE. The pass does not free:
@@ -24,8 +24,8 @@ choir_tape *choir_tape_begin(choir_frame *f);
 // respect to sources[i], in the source's dtype and shape. It is zeros if y does not depend on the
 // source, and may be indexed slices (tensor.h). y and the sources are floating-point tensors of
 // the tape's frame. A source may be y or any tensor from which y was made, and may occur twice.
-// For a variable, pass the tensor that choir_variable_read returned. A tape has one such pass, and
-// records nothing afterwards.
+// For a variable, pass choir_variable_read's tensor. A tape has one such pass, and records nothing
+// afterwards.
 //
 // If the frame has failed before, returns that failure. CHOIR_STATE: the backward pass has run
 // already; a variable has changed since it was read.
@@ -35,9 +35,9 @@ CHOIR_MUST_CHECK choir_status choir_tape_gradient(choir_tape *tape, choir_tensor
 // Gradients of gradients
 
 // Like choir_tape_gradient, but the tape records this backward pass and frees nothing, so a later
-// pass may begin at a y made from the gradients. There may be several recorded passes, and after
-// them one choir_tape_gradient or choir_optimizer_minimize. What they compute lives until the
-// frame is cleared. Gradients are dense.
+// pass may begin at a y made from the gradients. Several recorded passes may precede one
+// choir_tape_gradient or choir_optimizer_minimize. Their results live until the frame is cleared.
+// Gradients are dense.
 //
 // Simpler operations replace fused ones, so gradients may differ by rounding. CHOIR_UNSUPPORTED: y
 // depends on a source through a custom operation. Otherwise fails as choir_tape_gradient.
@@ -60,25 +60,24 @@ typedef choir_tensor *choir_formula_fn(choir_tensor *const inputs[], void *user)
 
 // Computes fn(inputs), and keeps only the inputs and the result on the tape (gradient
 // checkpointing: arXiv:1604.06174). The call frees the other tensors that fn made. The backward
-// pass calls fn again, with the same random numbers. Gradients flow to the inputs, to variables
-// that fn reads, and to other tensors that fn uses. fn may apply layers and call choir_recompute.
-// Its side effects, for example an update of a metric, happen twice. user must live as long as the
-// tape.
+// pass calls fn again, with the same random numbers. Gradients flow to the inputs, and to
+// variables and other tensors that fn uses. fn may apply layers and call choir_recompute. Its side
+// effects, such as a metric's update, happen twice. user must live as long as the tape.
 //
 // fn's result has the same dtype and shape in the backward pass.
 choir_tensor *choir_recompute(
 		size_t n, choir_tensor *const inputs[], choir_formula_fn *fn, void *user);
 
 // Tests operations and layers: compares the tape's gradients of fn with finite differences. fn
-// gives f64. Let s be the weighted sum of fn's result, with fixed random weights. For each element
-// x of each f64 input, the call compares the gradient of s with (s(x + h) - s(x - h)) / 2h, where
-// h is 6e-6 max(1, |x|). All evaluations have a tape and draw the same random numbers.
+// gives f64. Let s be the sum of fn's result with fixed random weights. For each element x of each
+// f64 input, the call compares the gradient of s with (s(x + h) - s(x - h)) / 2h, where h is 6e-6
+// max(1, |x|). All evaluations have a tape and the same random numbers.
 //
 // At least one input is f64, and none is of another floating-point dtype. CHOIR_INVALID: the
 // largest relative difference exceeds tolerance (0: 1e-6). The frame does not keep this failure. A
-// difference is relative to the largest of the two derivatives, a hundredth of the input's largest
-// derivative, and a hundredth of s. CHOIR_STATE: the frame has a tape. Also fails as fn. The call
-// frees what it made in the frame.
+// difference is relative to the largest of both derivatives, a hundredth of the input's largest,
+// and a hundredth of s. CHOIR_STATE: the frame has a tape. Also fails as fn. The call frees what
+// it made.
 CHOIR_MUST_CHECK choir_status choir_check_gradient(size_t n, choir_tensor *const inputs[],
 		double tolerance, choir_formula_fn *fn, void *user);
 

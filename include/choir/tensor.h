@@ -1,7 +1,7 @@
-// Tensors and the frames that own them. A frame is the memory of one context on one device, for
-// example of one call of a replica. A tensor has one dtype and rank 0 to 8, and lives until its
-// frame is cleared. Its elements are packed and row-major, and never change. All operands of a
-// call are in one frame; choir_copy copies a tensor to another frame.
+// Tensors and the frames that own them. A frame is the memory of one context on one device, such
+// as one call of a replica. A tensor has one dtype and rank 0 to 8, and lives until its frame is
+// cleared. Its elements are packed and row-major, and never change. All operands of a call are in
+// one frame; choir_copy copies a tensor to another frame.
 //
 // Work may still be queued on the frame's device when a call returns. A call that "waits" returns
 // after the tensor is final, and reports failures of queued work.
@@ -45,8 +45,8 @@ typedef struct {
 // int64_t can count.
 int64_t choir_shape_elements(const choir_shape *shape);
 
-// A set of axes: CHOIR_AXIS(1), or CHOIR_AXES(0, -1) below. It is not an integer, so that the
-// number of an axis in its place does not compile.
+// A set of axes: CHOIR_AXIS(1), or CHOIR_AXES(0, -1) below. An axis's number in its place does not
+// compile.
 typedef struct {
 	uint32_t bits; // bit i: axis i; bit 32 - i: axis -i
 } choir_axes;
@@ -81,8 +81,8 @@ void choir_frame_clear(choir_frame *f);
 size_t choir_frame_mark(choir_frame *f);
 
 // Waits for queued work, then frees what was made after mark: tensors, their records on the tape,
-// and the tape itself if it began after mark. The frame keeps its failure. If mark is after the
-// present point, the call does nothing.
+// and the tape if it began after mark. The frame keeps its failure. Does nothing if mark is after
+// the present point.
 void choir_frame_rewind(choir_frame *f, size_t mark);
 
 // The first failure since f was cleared, or CHOIR_OK.
@@ -93,19 +93,18 @@ bool choir_frame_is_training(const choir_frame *f);
 
 // Making tensors
 
-// Copies packed data to a new tensor. data may be NULL only for an empty shape.
+// Copies packed data to a new tensor. data may be NULL for an empty shape.
 choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
 // Like choir_constant, but without the copy if the device can use host memory. The caller still
-// owns data, and must not change it until f is cleared. Choir copies it for results and for
-// arguments of merge calls.
+// owns data, and must not change it until f is cleared. Choir copies it for results and merge
+// calls.
 choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
-// Makes a plain number: a scalar that takes the dtype of the first operand that is not a plain
-// number. If all operands are plain numbers, it is f64. CHOIR_INVALID: that dtype cannot hold
-// value, such as 0.5 or 300 in u8. For a source of gradients (tape.h), use choir_fill. Reductions
-// of plain numbers: docs/rules.md, section 8.
+// Makes a plain number: a scalar that takes the dtype of the first other operand, or f64 if all
+// are plain numbers. CHOIR_INVALID: that dtype cannot hold value, such as 0.5 or 300 in u8. For a
+// source of gradients (tape.h), use choir_fill. Reductions: docs/rules.md, section 8.
 choir_tensor *choir_number(choir_frame *f, double value);
 
 // Waits, then copies t and its count (choir_with_count) into another frame. No gradient flows.
@@ -113,7 +112,7 @@ choir_tensor *choir_copy(choir_tensor *t, choir_frame *to);
 
 // Getters, which do not wait
 
-// For NULL, the shape of a scalar.
+// NULL: the shape of a scalar.
 const choir_shape *choir_tensor_shape(const choir_tensor *t);
 // CHOIR_F64 for a plain number, CHOIR_F32 for NULL.
 choir_dtype choir_tensor_dtype(const choir_tensor *t);
@@ -132,10 +131,9 @@ double choir_tensor_number(const choir_tensor *t);
 // Waits, then copies all elements to host memory. bytes is their size.
 CHOIR_MUST_CHECK choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes);
 
-// Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]", which is the same in
-// every locale. size and the result are those of snprintf. If t has more than 64 elements, only
-// the ends of long axes are written. After a failure the text is empty and the result is 0. NULL
-// gives "(null)".
+// Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]", in any locale. size and
+// the result are snprintf's. Of more than 64 elements, only the ends of long axes are written.
+// After a failure the text is empty and the result is 0. NULL gives "(null)".
 size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 
 // Indexed slices: some rows of a larger dense tensor (TensorFlow's IndexedSlices), for example an
@@ -143,9 +141,8 @@ size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 // Other calls fail with CHOIR_UNSUPPORTED; choir_to_dense (op.h) makes the dense tensor.
 
 // Makes indexed slices of a dense tensor with this number of rows. Row i of values is added to row
-// indices[i] of the dense tensor, whose other elements are 0. indices is a vector of i32 or i64
-// with one index for each row of values. The result is a view of values and indices. Borrowed
-// indices are copied.
+// indices[i] of zeros. indices is a vector of i32 or i64 with one index for each row of values.
+// The result is a view of values and indices. Borrowed indices are copied.
 choir_tensor *choir_indexed_slices(choir_tensor *values, choir_tensor *indices, int64_t rows);
 bool choir_tensor_is_slices(const choir_tensor *t);
 // The number of rows of the dense tensor; 0: t is not indexed slices.
@@ -163,24 +160,22 @@ struct DLManagedTensorVersioned;
 // Makes a tensor in f that shares the memory of managed. Takes ownership of managed, even if the
 // call fails. The elements are copied if the device has its own memory, the strides are not
 // packed, or the alignment is not the dtype's. Choir calls the deleter once: after the copy, or
-// after it frees the last tensor on the memory. The call may be late: at the end of a
-// choir_strategy_run, or in any thread's next choir_from_dlpack. Until then, do not write the
-// elements.
+// after it frees the last tensor on the memory, perhaps late, at the end of a choir_strategy_run
+// or in any thread's next choir_from_dlpack. Until then, do not write the elements.
 //
 // CHOIR_UNSUPPORTED: another major version of DLPack; memory outside of the host; a type without a
 // choir_dtype.
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
-// Waits, then exports t's memory, which is read-only. It is valid until the consumer calls the
-// deleter, even after the frame is freed. Any thread may call the deleter. Memory that may change
-// (borrowed, or a variable's) is copied, and the export is marked as a copy. CHOIR_UNSUPPORTED:
-// the host cannot reach the memory.
+// Waits, then exports t's memory, read-only and valid until the consumer calls the deleter on any
+// thread, even after the frame is freed. Memory that may change (borrowed, or a variable's) is
+// copied, and the export marked as a copy. CHOIR_UNSUPPORTED: the host cannot reach the memory.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 
 CHOIR_C_END
 
-// CHOIR_SHAPE(784, 10) is the shape [784, 10]. The macro takes at least one dimension, and
-// evaluates each once.
+// CHOIR_SHAPE(784, 10) is the shape [784, 10]. It takes at least one dimension, and evaluates each
+// once.
 #ifndef __cplusplus
 #define CHOIR_SHAPE(...) \
 	((choir_shape){ \

@@ -1,8 +1,7 @@
 // While a trace is on, Choir records spans: intervals of time, and what a thread did in them. A
-// program may add spans, and scalars (a loss, a learning rate) for TensorBoard. choir_trace_stop
-// writes the spans to a file for chrome://tracing and https://ui.perfetto.dev, with a track for
-// each replica, each other thread, and communication between devices. A process has one trace at a
-// time.
+// program may add spans, and scalars (a loss) for TensorBoard. choir_trace_stop writes the spans
+// to a file for chrome://tracing and https://ui.perfetto.dev, with a track for each replica, each
+// other thread, and communication between devices. A process has one trace at a time.
 //
 // Cost: without a trace, a span tests one word of memory; with a trace, it takes two readings of
 // the clock and 72 bytes. Choir writes scalars about once a second. If it cannot write a file,
@@ -34,8 +33,8 @@ const char *choir_trace_category_name(choir_trace_category category);
 // Tracks that belong to no replica. A replica's track is its id; other threads have -3, -4, ...
 enum { CHOIR_TRACE_COMMUNICATION = -1, CHOIR_TRACE_PROGRAM = -2 };
 
-// Two spans of a thread are nested or disjoint. A device's sums and updates after its replicas are
-// on its last replica's track. The communication track repeats the sums between devices, from the
+// A thread's spans are nested or disjoint. A device's sums and updates after its replicas are on
+// its last replica's track. The communication track repeats the sums between devices, from the
 // first start to the last end.
 typedef struct choir_trace_span {
 	const char *name; // at most 33 bytes are kept
@@ -56,7 +55,7 @@ typedef void choir_trace_span_fn(const choir_trace_span *span, void *user);
 // What a trace records.
 typedef struct choir_trace_options {
 	size_t size;
-	// The folder for scalars (TensorBoard event files), which choir_trace_start makes. NULL: drops
+	// The folder for scalars (TensorBoard event files), made by choir_trace_start. NULL: drops
 	// scalars.
 	const char *log;
 	int64_t spans; // newest spans that each thread keeps, at most 2^24; 0: 65536
@@ -69,9 +68,9 @@ typedef struct choir_trace_options {
 	int worker, workers;
 } choir_trace_options;
 
-// Starts a trace. This thread's track is "program". choir_trace_stop will write the file path
-// (JSON in Chrome's trace event format; NULL: none). CHOIR_STATE: a trace is on already. CHOIR_IO:
-// the file or folder cannot be written.
+// Starts a trace. This thread's track is "program". choir_trace_stop writes the file path (JSON in
+// Chrome's trace event format; NULL: none). CHOIR_STATE: a trace is on. CHOIR_IO: the file or
+// folder cannot be written.
 CHOIR_MUST_CHECK choir_status choir_trace_start(const char *path, const choir_trace_options *o);
 
 // Ends the trace and open spans, even after a failure, and returns the first failure since the
@@ -85,8 +84,8 @@ int64_t choir_trace_dropped_spans(void);
 
 // Files of traces.
 //
-// Calls fn for each span in a file of choir_trace_start or choir_trace_merge, in order.
-// CHOIR_CORRUPT: the file is damaged, or is not such a trace.
+// Calls fn for each span of a file, in order. CHOIR_CORRUPT: the file is damaged, or no such
+// trace.
 CHOIR_MUST_CHECK choir_status choir_trace_read(
 		const char *path, choir_trace_span_fn *fn, void *user);
 // Writes the spans of n files, one of each worker of a job, to the file path, whole or not at all.
@@ -96,8 +95,8 @@ CHOIR_MUST_CHECK choir_status choir_trace_merge(
 
 // Recording. Without a trace these calls do nothing.
 //
-// Begin and end a span, on the track of the thread's replica, else on the thread's. A span must
-// end in the function call and the replica in which it began.
+// Begin and end a span, on the track of the thread's replica, else on the thread's. It must end in
+// the function call and replica in which it began.
 void choir_trace_begin(choir_trace_category category, const char *name);
 void choir_trace_end(void);
 

@@ -26,9 +26,8 @@ typedef struct {
 // results, mirrored on the copies' devices. CHOIR_INVALID, before anything changes: an argument is
 // a per-replica value.
 //
-// Returns fn's first failure (elementwise: that of the lowest failed chunk). fn is then not called
-// again, and all variables that it wrote are undefined. All copies return results of the same
-// names.
+// Returns fn's first failure (elementwise: that of the lowest failed chunk). Then fn is not called
+// again, and variables that it wrote are undefined. All copies return results of the same names.
 CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable *v,
 		const choir_update_options *o, choir_update_fn *fn, void *user);
 
@@ -60,12 +59,12 @@ struct choir_update {
 // The updated variable, or NULL for non-slot variables.
 choir_variable *choir_update_variable(const choir_update *u);
 
-// The index of the copy, or of the device of non-slot variables.
+// The index of the copy, or of non-slot variables' device.
 int choir_update_copy(const choir_update *u);
 
 // Gives the update's argument of this name, in u's frame: the tensor of a plain or mirrored value,
-// or a variable's component. It is a view, or a copy if the argument is on another device or is a
-// read of a variable that the update may write.
+// or a variable's component. It is a view, or a copy if it is on another device or a read of a
+// variable that the update may write.
 choir_tensor *choir_update_arg(choir_update *u, const char *name);
 
 // Sets or replaces this copy's result of this name, a tensor of u's frame. Each name becomes one
@@ -74,7 +73,7 @@ choir_status choir_update_return(choir_update *u, const char *name, choir_tensor
 
 // Elementwise updates. Choir updates a copy of more than 8192 elements in host memory in chunks,
 // with the same bits. The threads of all devices call the function at the same time, so it may
-// only read the memory at user. An elementwise update does not define an undefined variable.
+// only read user's memory. Undefined variables stay undefined.
 //
 // In a chunk, a read of a variable, an argument of the variable's shape, and choir_update_data are
 // vectors of choir_update_elements elements. Reads are copies. Scalars are unchanged. The function

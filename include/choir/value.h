@@ -1,7 +1,6 @@
 // Values of replicas, and sets of named values: the arguments and results of runs, merge calls and
 // updates. A choir_values is a flat set of leaves with names like "encoder/w"; a leaf is a
-// choir_value. A value is not a tensor: for a formula, reduce the value, or take one replica's
-// tensor.
+// choir_value. For a formula, reduce a value, or take one replica's tensor.
 //
 // Ownership: a value lives as long as its frame's tensors: in a set until the set is cleared,
 // filled again or freed; in a merge call until the call ends.
@@ -37,8 +36,8 @@ choir_value *choir_tensor_as_value(choir_tensor *t);
 // Gives v as a value without a frame: the same object each time.
 choir_value *choir_variable_as_value(choir_variable *v);
 
-// The tensor of a plain value, or the first tensor of a mirrored value, in the value's frame. For
-// a per-replica value use choir_value_local.
+// The tensor of a plain value, or the first of a mirrored value, in the value's frame. For a
+// per-replica value use choir_value_local.
 choir_tensor *choir_value_tensor(choir_value *v);
 
 // The variable of v. NULL without a failure: v has another kind.
@@ -88,10 +87,9 @@ CHOIR_MUST_CHECK choir_status choir_values_set(
 CHOIR_MUST_CHECK choir_status choir_values_set_local(
 		choir_values *set, const char *name, int local_replica, choir_tensor *t);
 
-// Splits a global batch [rows, ...] into a per-replica leaf of views. With R replicas, each of the
-// first (rows mod R) replicas gets rows / R + 1 rows, and each other replica gets rows / R rows.
-// Every worker passes the whole batch, and keeps its replicas' rows. All split leaves of a set
-// have the same number of rows.
+// Splits a global batch [rows, ...] into a per-replica leaf of views. With R replicas, the first
+// (rows mod R) get rows / R + 1 rows, the others rows / R. Every worker passes the whole batch,
+// and keeps its replicas' rows. All split leaves of a set have one number of rows.
 CHOIR_MUST_CHECK choir_status choir_values_split(
 		choir_values *set, const char *name, choir_tensor *t);
 

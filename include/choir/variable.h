@@ -1,11 +1,11 @@
 // Variables: named memory that outlives a step, consistent between replicas. A mirrored (ON_WRITE)
 // variable has one value for all replicas, and a copy in each separate memory of its strategy's
-// devices. An ON_READ variable has a component for each replica. A replica writes its component
-// without a sync point. A read outside of replicas combines the components by the aggregation.
-// docs/rules.md, sections 3 to 5, has the rules of reads and writes.
+// devices. An ON_READ variable has a component for each replica, which writes it without a sync
+// point. A read outside of replicas combines the components by the aggregation. docs/rules.md,
+// sections 3 to 5, has the rules of reads and writes.
 //
-// A failed update or write may leave a variable undefined. Reads then fail with CHOIR_STATE until
-// the variable is assigned or restored.
+// A failed update or write may leave a variable undefined. Reads fail with CHOIR_STATE until it is
+// assigned or restored.
 // Threads: any for getters; the context's thread for other calls.
 #pragma once
 
@@ -36,8 +36,8 @@ typedef enum {
 	CHOIR_INITIALIZER_ZEROS = 0,
 	CHOIR_INITIALIZER_ONES,
 	// Uniform in +-sqrt(6 / (in + out)): Glorot, Bengio 2010. in and out are the last two
-	// dimensions, each times the product of the dimensions before them. For a vector, both are its
-	// length; for a scalar, both are 1.
+	// dimensions, each times the product of those before. For a vector, both are its length; for a
+	// scalar, 1.
 	CHOIR_INITIALIZER_GLOROT_UNIFORM,
 	// Normal, mean 0, deviation sqrt(2 / in), not truncated: He et al. 2015.
 	CHOIR_INITIALIZER_HE_NORMAL,
@@ -54,8 +54,8 @@ typedef enum {
 	CHOIR_INITIALIZER_CONSTANT // scale
 } choir_initializer;
 
-// Writes a variable's initial elements to out, packed, in the variable's dtype. choir_variable_new
-// calls it once, and fails if it fails.
+// Writes a variable's initial elements to out, packed, in its dtype. choir_variable_new calls it
+// once, and fails if it fails.
 typedef choir_status choir_initializer_fn(void *out, const choir_shape *shape, void *user);
 
 // How a variable is made.
@@ -80,22 +80,21 @@ typedef struct {
 //
 // In a replica this is a sync point: replica 0 makes the variable, and the others get it.
 // CHOIR_STATE: name, dtype or shape differ between replicas. Names may differ in numbers that make
-// them unique, such as _12 at the end or before a "/". If a variable of this name, dtype and shape
-// exists, the call returns it, so a step may make its variables in every run. Parameter server
-// workers make variables one at a time, and share variables of the same name. CHOIR_TIMEOUT: a
-// worker waited too long for its turn.
+// them unique, such as _12 at the end or before a "/". The call returns an existing variable of
+// this name, dtype and shape, so a step may make its variables in every run. Parameter server
+// workers make variables one at a time, and share those of one name. CHOIR_TIMEOUT: a worker
+// waited too long for its turn.
 //
-// The replica's frame keeps a failure. A variable colocated with a sharded variable has the same
-// number of rows. CHOIR_STATE also: the thread is in an update; the strategy is from before a
-// fork.
+// The replica's frame keeps a failure. A variable colocated with a sharded one has as many rows.
+// CHOIR_STATE also: the thread is in an update; the strategy is from before a fork.
 choir_variable *choir_variable_new(
 		const char *name, choir_shape shape, const choir_variable_options *o);
 
 // Makes a mirrored, trainable variable without aggregation on the program's memory, which has
-// packed elements and must outlive the strategy. Devices with host memory use this memory itself,
-// so the program may write to it between runs. Other devices have copies. Every successful run
-// outside of merge calls writes these to the program's memory. Fails as choir_variable_new.
-// CHOIR_STATE also: the thread is in a replica.
+// packed elements and must outlive the strategy. Devices with host memory use this memory, so the
+// program may write to it between runs. Other devices have copies, which each successful run
+// outside of merge calls writes to the program's memory. Fails as choir_variable_new. CHOIR_STATE
+// also: in a replica.
 choir_variable *choir_variable_wrap(
 		const char *name, choir_dtype dtype, choir_shape shape, void *memory);
 
@@ -103,20 +102,20 @@ choir_variable *choir_variable_wrap(
 const char *choir_variable_name(const choir_variable *v);
 const choir_shape *choir_variable_shape(const choir_variable *v);
 
-// Sets dtype, synchronization (never AUTO), aggregation and trainable (on or off). The other
-// fields become 0.
+// Sets dtype, synchronization (never AUTO), aggregation and trainable (on or off), other fields to
+// 0.
 CHOIR_MUST_CHECK choir_status choir_variable_describe(
 		const choir_variable *v, choir_variable_options *options);
 
 // A strategy with a .partition (strategy.h) cuts a variable v by rows into shards: the variables
 // "v/part_0", "v/part_1" and so on, which are used like other variables. v is their parent:
-// - Reads and writes of v go to the shards. A read concatenates them into a copy.
+// - Reads and writes of v go to the shards. A read concatenates them.
 // - Gradients flow to the shards, which optimizers update. The backward pass frees the
 //   concatenated copy, unless it is a source (tape.h).
-// - v has no copies. It is saved and restored like an uncut variable.
+// - v has no copies. It is saved and restored uncut.
 // - An update of v updates one shard after another. In the update function, v means the current
-//   shard, and a variable colocated with v means its shard of the same index. An argument of v's
-//   shape has only the shard's rows. Results with as many rows as the shard are joined.
+//   shard, a variable colocated with v its shard of the same index, and an argument of v's shape
+//   has only the shard's rows. Results with as many rows are joined.
 
 // The number of shards; 0: v is not cut.
 int choir_variable_shards(const choir_variable *v);
@@ -125,7 +124,7 @@ choir_variable *choir_variable_shard(choir_variable *v, int index);
 // The parent of a shard v, or NULL.
 choir_variable *choir_variable_shard_parent(choir_variable *v);
 
-// The number of copies in this process, or of components if v is ON_READ; 0 if v is cut.
+// The number of copies in this process, or of components if ON_READ; 0 if cut.
 int choir_variable_copies(const choir_variable *v);
 
 // "v" for the first copy of v, "v/replica_1" and so on for the others.
@@ -137,11 +136,11 @@ choir_device *choir_variable_device(const choir_variable *v, int copy);
 // Reads v's present value into f. A replica's frame gets the replica's copy or component; an
 // update's frame gets the copy in the updated copy's memory; another frame gets the value,
 // aggregated if v is ON_READ. If f's replica has requested an optimizer's update of v, the read
-// waits for this update, and so for all replicas. While a tape records in f, all reads of v give
-// the same tensor until v changes: the source (tape.h) for gradients of v.
+// waits for it, and so for all replicas. While a tape records in f, all reads give the same tensor
+// until v changes: the source (tape.h) for gradients of v.
 //
-// If f's device shares the copy's memory, the tensor is a view of this memory, and its use after v
-// has changed fails with CHOIR_STATE. choir_copy keeps the value.
+// If f's device shares the copy's memory, the tensor is a view of it, whose use after v has
+// changed fails with CHOIR_STATE. choir_copy keeps the value.
 //
 // CHOIR_STATE: v is undefined; f belongs to a replica or update of another strategy; f belongs to
 // no replica or update, and the thread is in a replica or another strategy's context.
@@ -150,29 +149,27 @@ choir_device *choir_variable_device(const choir_variable *v, int copy);
 choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f);
 
 // Reads rows of v into the frame of indices, as choir_gather of a read does, and fails like both.
-// If v has shards, the call waits for indices, and reads each row from its shard. With several
-// parameter server workers and only host memory, a call in a replica copies only these rows. Two
-// such calls may see different values of v, but not inside choir_recompute, and not after a
-// choir_variable_read of v on the same tape.
+// If v has shards, the call waits for indices. With several parameter server workers and only host
+// memory, a call in a replica copies only these rows. Two such calls may see different values of
+// v, but not inside choir_recompute, nor after a choir_variable_read of v on the same tape.
 choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices);
 
-// Reads rows as Python's v[start:stop:step] does, also with negative numbers. INT64_MIN stands for
-// an omitted low end, INT64_MAX for an omitted high end. Gradients flow to v. CHOIR_INVALID: step
-// is 0; v is a scalar. Otherwise fails as choir_variable_read.
+// Reads rows as Python's v[start:stop:step], also with negative numbers. INT64_MIN is an omitted
+// low end, INT64_MAX an omitted high end. Gradients flow to v. CHOIR_INVALID: step is 0; v is a
+// scalar. Otherwise fails as choir_variable_read.
 choir_tensor *choir_variable_slice(
 		choir_variable *v, choir_frame *f, int64_t start, int64_t stop, int64_t step);
 
-// Makes a tensor in f that stands for v as an argument, as a result and in choir_tensor_as_value.
-// In an operation it has the elements of v's copy or component for f's replica or update, else of
+// Makes a tensor in f that stands for v as an argument, a result and in choir_tensor_as_value. In
+// an operation it has the elements of v's copy or component for f's replica or update, else of
 // copy 0. Tapes and optimizers ignore it. Fails as choir_variable_read.
 choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f);
 
 // The variable of which t is a component, a read or a view, or NULL.
 choir_variable *choir_tensor_variable(const choir_tensor *t);
 
-// Writing. value has v's dtype and shape, or is a plain number. If value is a read or component of
-// v, the write uses its elements from before the write. The context of value's frame decides what
-// is written:
+// Writing. value has v's dtype and shape, or is a plain number. If it is a read or component of v,
+// the write uses its earlier elements. The context of value's frame decides what is written:
 //
 // - In a replica in a run, a mirrored v is written in a merge call (replica.h) with its
 //   aggregation (CHOIR_INVALID: v has none). If v is ON_READ, the replica's component is written
@@ -208,15 +205,15 @@ typedef enum {
 } choir_scatter;
 
 // Changes rows (axis 0) of a mirrored v: applies row i of values to row indices[i], in the order
-// of i. An index may occur twice. indices is a vector of i32 or i64. values has v's dtype and a
+// of i. indices is a vector of i32 or i64, perhaps with repetitions. values has v's dtype and a
 // row for each index, or is a plain number. The context of their frame decides what is written, as
 // for choir_variable_assign. A merge call writes the rows of replica 0, then of replica 1, and so
-// on. The replicas' numbers of rows may differ.
+// on; their numbers may differ.
 //
-// The call waits for indices, and finds all errors before it writes. Fails as
-// choir_variable_assign. CHOIR_UNSUPPORTED also: v is ON_READ; several workers share v and
-// .locked_updates is off; MIN, MAX or UPDATE outside of an update, if v's aggregation is SUM or
-// MEAN; a dtype that choir_variable_assign_add does not support, except with UPDATE.
+// Waits for indices, and finds all errors before it writes. Fails as choir_variable_assign.
+// CHOIR_UNSUPPORTED also: v is ON_READ; several workers share v and .locked_updates is off; MIN,
+// MAX or UPDATE outside of an update, if v's aggregation is SUM or MEAN; a dtype that
+// choir_variable_assign_add does not support, except with UPDATE.
 CHOIR_MUST_CHECK choir_status choir_variable_scatter(
 		choir_variable *v, choir_scatter how, choir_tensor *indices, choir_tensor *values);
 

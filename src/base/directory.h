@@ -18,8 +18,8 @@ choir_status chi_directory_make_synced(const char *path);
 typedef struct chi_directory chi_directory;
 // Follows links. NULL: CHOIR_NOT_FOUND or CHOIR_IO.
 chi_directory *chi_directory_open(const char *path);
-// Without following a link as the last component. in NULL: name is a path. NULL: CHOIR_CORRUPT for
-// a link or a file, CHOIR_NOT_FOUND or CHOIR_IO.
+// Without following a last link. in NULL: name is a path. NULL: CHOIR_CORRUPT for a link or a
+// file, CHOIR_NOT_FOUND or CHOIR_IO.
 chi_directory *chi_directory_open_in(const chi_directory *in, const char *name);
 void chi_directory_close(chi_directory *f);
 const char *chi_directory_path(const chi_directory *f);

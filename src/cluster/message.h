@@ -12,7 +12,7 @@ enum { CHI_MESSAGE_CAPACITY = 4096 };
 enum { CHI_TAG_COLLECTIVES, CHI_TAG_OVERLAP, CHI_TAGS };
 
 // A hash of the tensors given to collectives so far: the upper 48 bits of the set, the lower 16
-// also of the order. Two orders cross if only the upper bits agree.
+// also of the order. Orders cross if only the upper bits agree.
 typedef uint64_t chi_call_order;
 static inline chi_call_order chi_call_order_add(chi_call_order order, uint64_t hash)
 {
@@ -60,9 +60,8 @@ typedef struct {
 } chi_message;
 
 // Collectives have tags below CHI_TAGS, their rests tags from there to CHOIR_TRANSPORT_TAGS. One
-// receive per worker and tag may be active. data must not change until the wait. A receive of up
-// to CHI_MESSAGE_CAPACITY bytes may pass NULL; m->data then has the bytes. A failure ends the
-// cluster.
+// receive per worker and tag may be active. data must not change until the wait. NULL, for up to
+// CHI_MESSAGE_CAPACITY bytes: m->data gets them. A failure ends the cluster.
 choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 		const chi_fingerprint *f, const void *data, size_t bytes);
 choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int tag,

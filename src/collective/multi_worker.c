@@ -472,8 +472,8 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 	return CHOIR_OK;
 }
 
-// seconds limits the wait for this worker's devices; the exchange has the cluster's timeout. After
-// a failure a member waits for the later rendezvous, where others may read its collective.
+// seconds limits the wait for this worker's devices, the cluster's timeout the exchange. After a
+// failure a member waits for the later rendezvous, where others may read its collective.
 static choir_status wait(void *self, int member, uint64_t request, double seconds)
 {
 	static chi_chunk_fn *const chunk[RENDEZVOUS_COUNT] = { local_reduce, exchange_with_workers,

@@ -34,8 +34,8 @@ enum {
 	CHI_MESSAGE_PUSH,
 	CHI_MESSAGE_ASSIGN,
 	// Worker to server: a PUSH in the worker's memory (large_message.h): token u64, address u64 of
-	// the token, which is there as long as the message, the message's place. The answer is ANSWER,
-	// or DECLINED if the memory cannot be read.
+	// the token, as long as the message lasts, the message's place. The answer is ANSWER, or
+	// DECLINED if the memory cannot be read.
 	CHI_MESSAGE_OFFER,
 	CHI_MESSAGE_DECLINED,
 	// Status u32, text; to a worker also staleness u64 (changes between its pull and push).

@@ -16,7 +16,7 @@
 
 enum { LOG_EVERY = 10 };
 
-// What one worker trains; all but those of a parameter server have one in this process.
+// What a worker trains; only a parameter server has several in a process.
 typedef struct {
 	choir_distributed_dataset *data;
 	choir_values *values, *results;
@@ -28,9 +28,9 @@ typedef struct {
 	choir_fit_options o;
 	chi_fit_monitors monitors;
 	bool stops_in_epochs;
-	bool stop; // all workers know of it
+	bool stop; // known to all workers
 	int64_t batches; // of an epoch, or CHOIR_UNKNOWN_CARDINALITY
-	share *share; // of each worker; the model has the counts of the first
+	share *share; // per worker; the model has the first's counts
 } fit;
 
 static choir_status check_numbers(const choir_fit_options *o)
@@ -50,7 +50,7 @@ static choir_status check_numbers(const choir_fit_options *o)
 	return CHOIR_OK;
 }
 
-// Callbacks of another version have another size, and so another distance.
+// Callbacks of another version have another size.
 static choir_status callback(const fit *f, size_t i, choir_callback *out)
 {
 	const char *all = (const char *) f->o.callbacks;
@@ -245,7 +245,7 @@ static choir_status judge(const fit *f, moment when, choir_status status)
 	return chi_strategy_abort(f->m->strategy, status);
 }
 
-// After a stop the save has to succeed, because the user expects to continue from there.
+// After a stop the save has to succeed: the user expects to continue from there.
 static choir_status save_now(const fit *f, moment when, bool due)
 {
 	choir_checkpoint_manager *c = f->o.checkpoints;
@@ -331,7 +331,7 @@ static choir_status end_step(fit *f, bool due)
 	return save_now(f, BATCH_END, due && !last);
 }
 
-// Of the first worker, which calls the callbacks and saves.
+// Of the first worker, which calls callbacks and saves.
 static choir_status lead_step(fit *f, choir_strategy *group, share *own)
 {
 	choir_model *m = f->m;

@@ -199,7 +199,7 @@ static choir_tensor *mean_by_example(choir_tensor *losses)
 	return choir_mean(choir_reshape(losses, CHOIR_SHAPE(n, n == 0 ? 0 : each / n)), CHOIR_AXIS(1));
 }
 
-// Weights are for each of the losses or, as the result is then, for each example. NULL: recorded.
+// Weights are per loss or, as the result then is, per example. NULL: recorded.
 static choir_tensor *weigh(
 		const choir_model *m, choir_tensor *losses, choir_tensor *given, const char *what)
 {

@@ -1,4 +1,4 @@
-// The strategy of programs that have entered no scope: one replica on one device.
+// The strategy of programs without a scope: one replica on one device.
 #include "strategy/kinds/kinds.h"
 #include "strategy/run/run.h"
 #include "strategy/strategy.h"

@@ -35,7 +35,7 @@ static void lose_spare(chi_restart_policy *p, double now, int worker, const char
 				chi_worker_name(w, worker, name, sizeof name), way);
 }
 
-// It makes no steps itself, so the job's newest counts.
+// It makes no steps, so the job's newest counts.
 static bool is_server(const chi_restart_policy *p, int worker)
 {
 	return worker > 0 && worker < p->o.spare_from;

@@ -8,7 +8,7 @@
 #include "trace/health.h"
 
 enum { CHI_HOST_NAME = 64, CHI_RESTART_POLICY_TEXT = 1024, CHI_MAX_WORKERS = 4096 };
-// EX_TEMPFAIL: the program stopped on request, has saved its state, and can be started again.
+// EX_TEMPFAIL: the program stopped on request, has saved, and can start again.
 enum { CHI_EXIT_STOPPED = 75 };
 
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
 	double stall; // seconds of a collective's wait until the job fails; 0: no limit
 	double stop_timeout; // seconds that workers have to stop on request
 	double end_timeout; // seconds that finished workers have to exit
-	// Workers from this number on are spare: one that fails starts again while the others go on.
+	// Workers from this number on are spare: a failed one starts again while the others go on.
 	int spare_from; // 0: none
 } chi_restart_policy_options;
 

@@ -186,8 +186,8 @@ choir_status chi_tensor_check_any(const choir_tensor *t)
 			t->source->name);
 }
 
-// Only the thread of t's frame may record an event there; others (published) use that of
-// chi_frame_publish.
+// Only the thread of t's frame may record an event there; others (published) use
+// chi_frame_publish's.
 static choir_status follow(choir_frame *f, const choir_tensor *t, bool published)
 {
 	chi_stream *from = t->frame->stream;
@@ -287,7 +287,7 @@ choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape
 	return view(t->frame, t, t->data, shape, false);
 }
 
-// What was published stays until the run ends, which waits for its streams.
+// Published tensors stay until the run ends, which waits for its streams.
 static choir_status copy_bytes(choir_frame *f, void *to, const choir_tensor *t, bool published)
 {
 	const size_t bytes = chi_tensor_bytes(t);

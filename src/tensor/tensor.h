@@ -11,8 +11,8 @@
 // (docs/decisions/0016).
 typedef struct chi_source {
 	const char *name;
-	// In 16 bits, shared by all reads of the whole variable. NULL as the function, or as the
-	// result without a failure: the caller casts t.
+	// In 16 bits, shared by all reads of the whole variable. NULL, also as the result without a
+	// failure: the caller casts t.
 	choir_tensor *(*narrow)(const choir_tensor *t, choir_dtype dtype);
 	chi_atomic64 version;
 	void *owner;
@@ -91,8 +91,8 @@ choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const cha
 // The thread's last failure, or CHOIR_INTERNAL. Returns its status, never CHOIR_OK.
 choir_status chi_frame_record_error(choir_frame *f);
 
-// An action on a frame got NULL: the frame's failure, else the thread's, else CHOIR_INVALID.
-// Recorded in both; f may be NULL.
+// An action got NULL: the frame's failure, else the thread's, else CHOIR_INVALID. Recorded in
+// both; f may be NULL.
 choir_status chi_frame_status(choir_frame *f);
 
 // Given back while queued work may still use it.
@@ -130,8 +130,7 @@ choir_tensor *chi_tensor_new(choir_frame *f, choir_dtype dtype, const choir_shap
 // On t's memory, or on rows of it, which f's device must share. Only the whole keeps t's count.
 choir_tensor *chi_tensor_alias(choir_frame *f, const choir_tensor *t);
 choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t first, int64_t rows);
-// Afterwards others may read the frame's tensors: t itself, an alias, or a copy in their own
-// frame.
+// Afterwards others may read the frame's tensors: t, an alias, or a copy in their frame.
 choir_status chi_frame_publish(choir_frame *f);
 choir_tensor *chi_tensor_published(choir_frame *f, choir_tensor *t);
 // On the same memory.
@@ -139,7 +138,7 @@ choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape
 // Takes its own reference. Work queued elsewhere on it must be done.
 choir_tensor *chi_tensor_on(choir_frame *f, chi_buffer *buffer, void *data, choir_dtype dtype,
 		const choir_shape *shape);
-// An alias, or a copy of borrowed memory, a variable, or another device's memory.
+// An alias, or a copy of memory that is borrowed, a variable's or another device's.
 choir_tensor *chi_tensor_retain(choir_frame *f, const choir_tensor *t);
 void chi_tensor_drop(choir_tensor *t);
 // Fails if t is dropped, stale, or slices; the second function allows slices.

@@ -2,13 +2,11 @@
 // time, unlike a cluster's workers (transport_table.h). libchoir-net has a table for Unix and TCP
 // sockets.
 //
-// A connection is a stream in both directions, in order. If a byte is lost, the connection ends,
-// and later calls report this. The bytes are not sent again. Both ends prove that they have the
-// job's key before the first byte arrives.
+// A connection is a stream in both directions, in order. If a byte is lost, it ends, as later
+// calls report. Both ends prove that they have the job's key before the first byte arrives.
 //
 // Only the slot wait may block. A slot that cannot continue at the moment succeeds with 0 bytes,
-// or with connection 0. After a connection has failed, all calls on it fail until the caller drops
-// it.
+// or with connection 0. All calls on a failed connection fail until the caller drops it.
 //
 // Threads: Choir calls slots marked (any) from any thread, also during other calls. It makes the
 // other calls on a self one at a time. A slot may call only choir_fail of Choir.

@@ -1,11 +1,9 @@
-// The table of cross-device operations, which sum and copy tensors between the devices of a
-// strategy. Each device is a member of the strategy's group. A member joins a collective with its
-// partial sums, then waits for the result. One thread may join for several members, then wait for
-// them in any order.
+// The table of cross-device operations, which sum and copy tensors between a strategy's devices,
+// the members of its group. A member joins a collective with its partial sums, then waits for the
+// result. One thread may join for several members, then wait for them in any order.
 //
-// Sums follow the canonical tree over replicas (docs/glossary.md). Rules of all tables: extend.h.
-//
-// Threads: Choir calls slots marked (any) from any thread, several threads at once.
+// Sums follow the canonical tree over replicas (docs/glossary.md). Rules of all tables, and of
+// slots marked (any): extend.h.
 #pragma once
 
 #include "../tensor.h"
@@ -46,17 +44,16 @@ typedef struct {
 	// with host memory may pass the same memory, which is written once.
 	void *result;
 	// NULL, or a function that is called after the elements [first, first + count) of the result
-	// are final, on any thread inside wait. If members share a result, only one of their functions
-	// is called for each element. first is a multiple of 8192, and so is count except in the last
-	// chunk. data is this chunk, in scratch memory if result is NULL. If done fails, the
-	// collective fails.
+	// are final, on any thread inside wait. Of members that share a result, only one's is called
+	// for each element. first is a multiple of 8192, and so is count except in the last chunk.
+	// data is this chunk, in scratch memory if result is NULL. If done fails, the collective
+	// fails.
 	choir_status (*done)(void *user, int64_t first, int64_t count, const void *data);
 	void *user;
 	int64_t batch_bytes; // of all results of this collective's batch; 0: no batch
 	// Equal in all members. True: done is NULL in all members, and wait may return before the
-	// result is final. Work that is queued on stream after wait starts only when the result is
-	// final and the partial sums have been read. If the collective's queued work fails, the stream
-	// fails.
+	// result is final. Work queued on stream after wait starts only when it is final and the
+	// partial sums have been read. If the collective's queued work fails, the stream fails.
 	bool in_stream;
 } choir_collective;
 
@@ -68,19 +65,17 @@ typedef struct {
 	choir_device *const *devices;
 } choir_group;
 
-// Slots may be NULL. Then score gives 0, join and wait fail with CHOIR_UNSUPPORTED, and the others
-// do nothing.
+// Slots may be NULL: score gives 0, join and wait fail with CHOIR_UNSUPPORTED, others do nothing.
 typedef struct choir_cross_device_ops_table {
 	size_t size;
 	uint32_t version;
 	const char *name; // "ring", for choir_strategy_options.cross_device_ops
 	size_t self_size; // bytes; one self for each group
 	// How well the algorithm suits the group and a collective of this many bytes, from 0 (not at
-	// all) to 100. A new strategy takes the named table, else the table with the highest score for
-	// an all-reduce of 1 MiB. "direct" has 100 if all members have host memory, else 0. "ring" has
-	// 20 if there are at least 32 KiB for each member, and at least three separate memories (two
-	// if none is the host's); else 1. "hierarchical_copy" has 10 with four or more separate
-	// memories, else 1. "reduce_to_one_device" has 1.
+	// all) to 100. A new strategy takes the named table, else that with the highest score for an
+	// all-reduce of 1 MiB. "direct" has 100 if all members have host memory, else 0. "ring" has 20
+	// with at least 32 KiB for each member and three separate memories (two if none is the
+	// host's), "hierarchical_copy" 10 with four or more; else 1. "reduce_to_one_device" has 1.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self
 	void (*close)(void *self);
@@ -90,7 +85,7 @@ typedef struct choir_cross_device_ops_table {
 	choir_status (*join)(void *self, int member, const choir_collective *c, uint64_t *request);
 	// (any) Waits until the member's result is final and its partial sums are unused. May do other
 	// members' work. CHOIR_TIMEOUT: no other member has joined for this number of seconds
-	// (negative: no limit). Choir then calls abort and reset. Choir calls wait at most once for a
+	// (negative: no limit). Choir then calls abort and reset. It calls wait at most once for a
 	// request, and not after a failure. After wait, even a failed one, the collective does not use
 	// this member's *c, partial sums and result.
 	choir_status (*wait)(void *self, int member, uint64_t request, double seconds);

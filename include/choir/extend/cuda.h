@@ -25,7 +25,7 @@ typedef struct {
 	// The self of a device of the kind "gpu"; NULL for another kind.
 	void *(*device_self)(const choir_device *d);
 	unsigned (*fork_generation)(void); // differs in the child of a fork
-	// Releases the memory of a device that libchoir keeps and nothing uses. False: there was none.
+	// Releases a device's memory that libchoir keeps unused. False: there was none.
 	bool (*release_unused)(const choir_device *d);
 } choir_cuda_argument;
 
@@ -47,12 +47,11 @@ typedef struct {
 	// missing or too old.
 	choir_status (*open)(const choir_cuda_argument *argument);
 	const choir_device_table *device; // of the kind "gpu"
-	// The library's i-th table of a kernel, and its i-th table of cross-device operations. NULL: i
-	// is after the last.
+	// The i-th tables of kernels and of cross-device operations. NULL: after the last.
 	const struct choir_kernel_table *(*kernel)(size_t i);
 	const struct choir_cross_device_ops_table *(*cross_device_ops)(size_t i);
-	// Queues a copy of the inputs to the host, then the host kernel, then a copy of the results to
-	// the device. If the kernel fails, the stream's next wait returns the failure.
+	// Queues a copy of the inputs to the host, the host kernel, and a copy of the results to the
+	// device. If the kernel fails, the stream's next wait returns the failure.
 	choir_status (*queue_host_kernel)(
 			const struct choir_kernel_call *call, const choir_cuda_host_kernel *kernel);
 	// Writes line i of a report on the driver, the libraries and the GPUs, such as "cuBLAS 13.0".

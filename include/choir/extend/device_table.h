@@ -3,13 +3,12 @@
 // Only the slots wait_event and wait order tasks of two streams.
 //
 // Rules of all tables: extend.h. Calls of a NULL slot fail with CHOIR_UNSUPPORTED, or do nothing
-// if the slot returns void. Without count, the kind has no devices. Without allocate, its devices
-// have no memory. Choir allocates self for each device and, for each stream, stream: stream_size
-// bytes, zeroed. If a slot fails, Choir adds the device's name to the text.
+// if it returns void. Without count, the kind has no devices; without allocate, they have no
+// memory. Choir allocates self for each device and, for each stream, stream: stream_size bytes,
+// zeroed. If a slot fails, Choir adds the device's name to the text.
 //
-// Threads: Choir calls slots marked (any) from any thread, several threads at once. For each
-// device or stream, it calls the other slots from one thread at a time, not always the same one.
-// Choir may hold a lock during a call, so a slot may call only choir_fail of Choir.
+// Threads: for each device or stream, Choir calls slots not marked (any) from one thread at a
+// time, not always the same one. It may hold a lock, so a slot may call only choir_fail of Choir.
 #pragma once
 
 #include "../device.h"
@@ -23,8 +22,8 @@ typedef struct choir_device_table {
 	bool host_memory; // its devices all use the host's memory
 	const char *kind; // "gpu"; 1 to 15 lower case letters
 	size_t self_size, stream_size;
-	// Returns the number of devices. Called once, by choir_register_device. CHOIR_NONE: the number
-	// is not fixed, and a device of any index may be opened.
+	// Returns the number of devices. Called once, by choir_register_device. CHOIR_NONE: not fixed;
+	// a device of any index may be opened.
 	int (*count)(void);
 	// Opens the device with this index, when its name is first looked up. If open fails, Choir
 	// calls close, and the next look-up calls open again. Choir never closes an open device.
@@ -59,7 +58,7 @@ typedef struct choir_device_table {
 	// "cuda" of "gpu", "cuda:0" means "gpu:0". NULL: none.
 	const char *aliases;
 	bool immediate; // all work is done when a call returns, so streams are always empty
-	// A strategy that names no devices uses all devices of such kinds, or CPUs if there is none.
+	// A strategy that names no devices uses all devices of such kinds, else CPUs.
 	bool accelerator;
 	// (any) Sets *memory to uninitialized "pinned" host memory, aligned to 64 bytes, for the
 	// fastest copies to and from all devices of the kind.

@@ -1,16 +1,15 @@
 // The kernel table. A kernel computes one operation, for one kind of device and one dtype. Before
 // a call, Choir checks shapes and dtypes, and sets out's shape. Inputs and out have the kernel's
 // dtype unless a comment says otherwise. Tensors are packed and row-major, on a device of the
-// kind, and not empty. Each entry below has an operation's name, its inputs in order, and out. The
-// struct after it has the attributes. Without a definition, the operation is that of op.h or nn.h
-// with this name.
+// kind, and not empty. Each entry below has an operation's name, its inputs in order, and out; the
+// struct after it has the attributes. An operation without a definition is that of op.h or nn.h.
 //
-// Choir takes the kernel with the highest score; of equal scores, the kernel that was registered
-// first. Built-in kernels are registered last.
+// Choir takes the kernel with the highest score; of equal scores, the first registered. Built-in
+// kernels are last.
 //
 // A kernel gives the same bits for the same call, on every thread, stream and device of the kind.
-// Its results are those of the CPU's plain kernel (f32 and f64) up to rounding, and random numbers
-// are equal to the bit.
+// Its results are those of the CPU's plain kernel (f32 and f64) up to rounding; random numbers are
+// equal to the bit.
 //
 // Mixed precision (precision.h) needs kernels for f16 or bf16; without one, an operation runs in
 // f32. in[0] has the kernel's dtype; other floating-point inputs and out have this dtype or are
@@ -27,8 +26,8 @@ CHOIR_C_BEGIN
 // Elementwise operations
 
 // "add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "atan2": two inputs that
-// broadcast to out's shape. If shapes are equal, out may share the first input's memory in "add",
-// "subtract" and "divide", and the second input's in "add".
+// broadcast to out's shape. If shapes are equal, out may be the first input in "add", "subtract"
+// and "divide", and the second in "add".
 //
 // "equal", "not_equal", "less", "less_equal": inputs as for "add", or of bool; out is bool.
 // "logical_and", "logical_or": inputs and out are bool; inputs broadcast. "where": a and b of any
@@ -55,12 +54,12 @@ typedef struct {
 	double delta;
 } choir_huber_attributes;
 
-// "scale": x multiplied by .by, which is first rounded to the dtype.
+// "scale": x times .by, which is first rounded to the dtype.
 typedef struct {
 	double by;
 } choir_scale_attributes;
 
-// "fill": no input, out of any dtype; every element is value, converted as in "cast".
+// "fill": no input, out of any dtype; all elements are value, converted as in "cast".
 typedef struct {
 	double value;
 } choir_fill_attributes;
@@ -110,9 +109,9 @@ typedef struct {
 	int axes[CHOIR_MAX_RANK];
 } choir_transpose_attributes;
 
-// "gather": x [rows, ..], indices of u8, i32 or i64; out [indices, ..]. An index that is not a row
-// is CHOIR_INVALID, or gives zeros if a kernel cannot report it. "gather_gradient": dy, indices;
-// out has the shape of x. For i = 0, 1, ..., row i of dy is added to row indices[i] of out.
+// "gather": x [rows, ..], indices of u8, i32 or i64; out [indices, ..]. An index of no row is
+// CHOIR_INVALID, or gives zeros if a kernel cannot report it. "gather_gradient": dy, indices; out
+// has the shape of x. For i = 0, 1, ..., row i of dy is added to row indices[i] of out.
 
 // Products, convolutions and pools
 
@@ -121,7 +120,7 @@ typedef struct {
 	choir_transposed transposed;
 } choir_matmul_attributes;
 
-// The activation of "dense" and "conv2d" is CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH or CHOIR_SIGMOID.
+// "dense" and "conv2d" have CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH or CHOIR_SIGMOID.
 
 // "dense": x [.., k], w [k, n], bias [n]; out [.., n] = activation(x w + bias).
 typedef struct {
@@ -143,8 +142,8 @@ typedef struct {
 // "max_pool2d", "average_pool2d": x [n, h, w, c], in windows of window x window elements. Elements
 // outside of x do not count. "max_pool2d_gradient": x, y, dy; out is dx, the sum over windows. A
 // window's dy goes to its first element, row by row, that equals y; NAN equals NAN.
-// "average_pool2d_gradient": dy; out is dx, the sum over windows. "max_pool2d_take": x, y, and u
-// of x's shape; out has y's shape, and the u of the element that gets dy.
+// "average_pool2d_gradient": dy; out is dx. "max_pool2d_take": x, y, and u of x's shape; out has
+// y's shape, and the u of the element that gets dy.
 typedef struct {
 	int window, stride;
 	int top, left, bottom, right; // how far the grid of windows extends beyond x
@@ -156,7 +155,7 @@ typedef struct {
 // dy)). "log_softmax"; "log_softmax_gradient": y, dy: dy - exp(y) sum(dy).
 //
 // "softmax_cross_entropy": logits [.., classes], labels [..] of u8, i32 or i64; out [..]. A label
-// that is not a class is CHOIR_INVALID, or gives NAN if a kernel cannot report it.
+// that is no class is CHOIR_INVALID, or gives NAN if a kernel cannot report it.
 // "softmax_cross_entropy_gradient": logits, labels, dlosses [..]; out, shaped like logits:
 // (softmax(logits) - weight) dloss. A class's weight is smoothing / classes; that of the label is
 // larger by 1 - smoothing.
@@ -164,10 +163,9 @@ typedef struct {
 	double smoothing;
 } choir_cross_entropy_attributes;
 
-// "attention": q [n, t, width], k and v [n, s, width]; or one tensor [n, t, 3 width], whose rows
-// are rows of q, k and v one after another. out [n, t, width] is that of choir_attention.
-// "attention_gradient": the inputs of "attention", and dy; out has the one tensor's shape, or is
-// flat: the three gradients one after another.
+// "attention": q [n, t, width], k and v [n, s, width]; or one tensor [n, t, 3 width], with rows of
+// q, k and v in turn. out [n, t, width] is choir_attention's. "attention_gradient": the inputs of
+// "attention", and dy; out has the one tensor's shape, or is flat: the three gradients in turn.
 typedef struct {
 	int64_t heads;
 	bool causal;
@@ -219,7 +217,7 @@ typedef struct {
 // Random numbers
 
 // "dropout": x times 1 / (1 - rate), or 0; with dy for x, it is the gradient. "random_normal": no
-// input. Every element has a fixed position in a Philox4x32-10 sequence. Block j is made from
+// input. Elements have fixed positions in a Philox4x32-10 sequence. Block j is made from
 //     counter  { low word of j, high word of j, place, replica_id }
 //     key      { low word, high word } of mix(mix(seed) + step)
 //     mix(x)   x ^= x >> 30; x *= 0xBF58476D1CE4E5B9;
@@ -239,8 +237,8 @@ typedef struct {
 
 // Updates
 
-// The formulas of optimizer.h for a chunk of a variable. The last input is the gradient g. The
-// kernel writes all other inputs; out is in[0]. G = gradient_scale g, and w' = w - rate decay w.
+// The formulas of optimizer.h for a chunk of a variable. The last input is the gradient g; the
+// kernel writes all others; out is in[0]. G = gradient_scale g, and w' = w - rate decay w.
 // - "sgd_update" (w, g), "momentum_update" (w, v, g), "rmsprop_update" (w, v, m, g) and
 //   "adagrad_update" (w, v, g): with rate for a, G for g, and w' for the old w.
 // - "adam_update" (w, m, v, g): m and v with G for g; w = w' - rate correction m / (sqrt(v) +
@@ -251,8 +249,8 @@ typedef struct {
 //   (G - m).
 // - "lamb_update" (w, m, v, g), of a whole variable: m and v as in "adam_update"; u = m_factor m /
 //   (sqrt(v_factor v) + epsilon) + decay w; w = w - rate |w| / |u| u, with 1 for the quotient if a
-//   norm is 0. Norms are summed in f64: element i belongs to partial sum i mod 8, and the partial
-//   sums are added in order.
+//   norm is 0. Norms are f64: element i belongs to partial sum i mod 8; partial sums are added in
+//   order.
 typedef struct {
 	double rate, momentum;
 	double beta1, beta2, epsilon;
@@ -262,40 +260,37 @@ typedef struct {
 	bool nesterov;
 	double rho;
 	double m_factor, g_factor, v_factor, initial_accumulator;
-	// NULL, or device memory with "update_gate"'s out from earlier work of the stream. If gate[1]
-	// is not 0, the kernel writes nothing; else gate[0] multiplies gradient_scale, in f64.
+	// NULL, or "update_gate"'s out in device memory. If gate[1] is not 0, the kernel writes
+	// nothing; else gate[0] multiplies gradient_scale, in f64.
 	const double *gate;
 } choir_update_attributes;
 
-// "update_gate", f64 only: squares [chunks], the results of "chunk_squares" of all gradients one
-// after another, and ends [variables] of i64: variable i's squares end before index ends[i]. out
-// is [4]:
+// "update_gate", f64 only: squares [chunks], the results of "chunk_squares" of all gradients, and
+// ends [variables] of i64: variable i's squares end before index ends[i]. out is [4]:
 // - The factor of all gradients: 1 / scale, or (1 / scale) (clip / norm) if clip is not 0 and norm
 //   > clip, where norm = sqrt(sum of all squares) / scale.
 // - 1 if nothing must be written, else 0.
 // - The sum of all squares, in ascending order: first for each variable, then over variables.
 // - The first variable with a sum that is not finite (-1: none).
 //
-// Gradients are not finite if there is such a variable, or if clip is not 0 and norm is not
-// finite. Then nothing must be written and the factor is 0, unless .any is true.
+// If there is such a variable, or clip is not 0 and norm is not finite, nothing must be written
+// and the factor is 0, unless .any is true.
 typedef struct {
 	double scale, clip;
 	bool any;
 } choir_update_gate_attributes;
 
 // "scatter_update", "scatter_add", "scatter_subtract", "scatter_multiply", "scatter_divide",
-// "scatter_minimum", "scatter_maximum": a target [rows, ...], which is written (out is in[0]);
-// indices [n] of i32 or i64, all in range; and values [n, ...]. For i = 0, 1, ..., row indices[i]
-// becomes values[i] (update), or the result of the operation with values[i]. A minimum or maximum
-// with a NAN is NAN.
+// "scatter_minimum", "scatter_maximum": a target [rows, ...], which is out; indices [n] of i32 or
+// i64, all in range; values [n, ...]. For i = 0, 1, ..., row indices[i] becomes values[i]
+// (update), or the operation's result with values[i]. A minimum or maximum with a NAN is NAN.
 //
 // "chunk_squares": the sum of the squares of each chunk; out is f64 [ceil(elements / chunk)].
 typedef struct {
 	int64_t chunk; // elements; the last chunk may have fewer
 } choir_chunk_squares_attributes;
 
-// A call of a kernel. It is valid until run returns, and the tensors' data until Choir has waited
-// for the stream.
+// A call, valid until run returns; the tensors' data until Choir has waited for the stream.
 typedef struct choir_kernel_call {
 	size_t size;
 	void *stream; // of the device's table; may be NULL in score and scratch
@@ -308,7 +303,7 @@ typedef struct choir_kernel_call {
 	void *device; // self of the device's table
 } choir_kernel_call;
 
-// The format to which a kernel rounds operands before it multiplies.
+// The format to which a kernel rounds operands of products.
 typedef enum {
 	CHOIR_ARITHMETIC_OF_DTYPE = 0,
 	CHOIR_ARITHMETIC_F32,
@@ -328,38 +323,36 @@ typedef struct choir_kernel_table {
 	const char *name; // in messages: "cublas"
 	choir_dtype dtype; // of in[0]; without inputs, of out
 	const void *user; // passed to the functions in the call
-	// How well the kernel suits the call; 0: not at all. NULL: 1. Plain kernels have 1, oneDNN's
-	// 10.
+	// How well the kernel suits the call; 0: not at all. NULL: 1. Plain kernels have 1, oneDNN 10.
 	int (*score)(const choir_kernel_call *call);
-	size_t (*scratch)(const choir_kernel_call *call); // bytes of scratch memory; NULL: none
+	size_t (*scratch)(const choir_kernel_call *call); // bytes; NULL: none
 	// Does the work, or queues it on the stream. If it fails, the operation fails. CHOIR_END
 	// becomes CHOIR_INVALID.
 	choir_status (*run)(const choir_kernel_call *call);
 	// If not 0, the kernel runs only if choir_kernel_run names it. TF32, with dtype f32: also in
 	// frames whose precision is TF32, before all other kernels.
 	choir_arithmetic arithmetic;
-	// Does what run does, for an array of count calls, in any order. The calls have one stream,
-	// dtype and number of inputs, and need no scratch memory. No call writes what another uses.
-	// Optimizers use run_all for updates of many variables. NULL: Choir calls run for each call.
+	// Does what run does, for count calls, in any order. They have one stream, dtype and number of
+	// inputs, and need no scratch memory. No call writes what another uses. Optimizers use run_all
+	// for many variables. NULL: Choir calls run for each.
 	choir_status (*run_all)(const choir_kernel_call *calls, size_t count);
 } choir_kernel_table;
 
 // Registers a kernel. Copies the table, but not its strings and user, which must be valid until
-// the program ends. Any thread calls the functions, several threads at once, perhaps while Choir
-// holds a lock. They may call only choir_fail of Choir. operation, kind and run are required.
-// CHOIR_STATE: an operation has already run on a device of the kind. Threads: any.
+// the program ends. Several threads call the functions at once, perhaps while Choir holds a lock.
+// They may call only choir_fail of Choir. operation, kind and run are required. CHOIR_STATE: an
+// operation has already run on a device of the kind. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_kernel(const choir_kernel_table *table);
 
 // For tests (suite.h): runs a kernel on a device, and waits. name is that of the kernel's table;
 // NULL: Choir chooses. The caller sets n (at most 8), in, out and attributes, which are not
-// checked. No tensor is empty. All data are in host memory; out may be an input. If the device has
-// its own memory, Choir copies inputs and out to it and back. CHOIR_UNSUPPORTED: no kernel of this
-// operation, name and dtype takes the call. Also fails as the kernel and the device. Threads: any.
+// checked. No tensor is empty. All data are in host memory; out may be an input. Choir copies them
+// to a device with its own memory and back. CHOIR_UNSUPPORTED: no kernel of this operation, name
+// and dtype takes the call. Also fails as the kernel and the device. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_kernel_run(
 		choir_device *d, const char *operation, const char *name, const choir_kernel_call *call);
 
-// The size of an operation's attributes, in bytes; 0: none. A kernel that queues its work copies
-// them.
+// Bytes of an operation's attributes; 0: none. A kernel that queues its work copies them.
 // Threads: any.
 size_t choir_kernel_attribute_bytes(const char *operation);
 

@@ -1,12 +1,9 @@
 // The strategy table says on which devices variables are. Kinds of strategies differ only in this
-// and in their options. Rules of all tables: extend.h.
+// and in their options. Rules of all tables, and of slots marked (any): extend.h.
 //
-// A device that shares a copy's memory reads the copy directly; another device reads a duplicate
-// of the first copy. Choir sends sums of gradients to the copies, and updates each copy on its
-// device. Several parameter server workers share a variable by the rules of .locked_updates
-// (strategy.h).
-//
-// Threads: Choir calls slots marked (any) from any thread, several threads at once.
+// A device that shares a copy's memory reads it directly, another one a duplicate of the first
+// copy. Choir sends sums of gradients to the copies, and updates each on its device. Several
+// parameter server workers share a variable by the rules of .locked_updates (strategy.h).
 #pragma once
 
 #include "../strategy.h"
@@ -23,9 +20,9 @@ enum {
 	CHOIR_FEATURE_CLUSTER = 8 // .cluster
 };
 
-// A new mirrored variable or shard, for place_variable. Choir places other variables itself: an
-// optimizer's slots and colocated variables on the devices of the variable that they belong to,
-// and components of ON_READ variables on the devices of the replicas.
+// A new mirrored variable or shard, for place_variable. Choir places other variables itself: slots
+// and colocated variables on their variable's devices, and components of ON_READ variables on the
+// replicas'.
 typedef struct {
 	size_t size;
 	const char *name;
@@ -33,9 +30,9 @@ typedef struct {
 	choir_dtype dtype;
 } choir_new_variable;
 
-// Functions may be NULL. Without parameter_devices, no strategy can be made, and without
+// Functions may be NULL. Without parameter_devices, no strategy can be made, without
 // place_variable, no variable (CHOIR_UNSUPPORTED). Without non_slot_devices, Choir uses
-// parameter_devices. Without open or close, Choir does nothing.
+// parameter_devices.
 typedef struct choir_strategy_table {
 	size_t size;
 	uint32_t version;
@@ -43,8 +40,8 @@ typedef struct choir_strategy_table {
 	size_t self_size; // for each strategy
 	int max_replicas; // 0: no limit; 1: one replica, and .devices names one device
 	unsigned features; // CHOIR_FEATURE_...
-	// Called when the strategy is made. devices has the n devices that run replicas. options are
-	// checked. devices and options outlive self.
+	// Called when the strategy is made. devices are those that run replicas. options are checked.
+	// Both outlive self.
 	choir_status (*open)(void *self, const choir_strategy_options *options, int n,
 			choir_device *const devices[]);
 	void (*close)(void *self);
@@ -53,11 +50,10 @@ typedef struct choir_strategy_table {
 
 	// Writes the devices that hold variables. Called once.
 	int (*parameter_devices)(void *self, int capacity, choir_device *devices[]);
-	// Writes the parameter devices for non-slot variables (choir_cross_non_slot_devices). Called
-	// once.
+	// Those for non-slot variables (choir_cross_non_slot_devices). Called once.
 	int (*non_slot_devices)(void *self, int capacity, choir_device *devices[]);
-	// (any) Writes the parameter devices for copies of v, at least one. Of devices that share
-	// memory, only the first gets a copy.
+	// (any) Those for copies of v, at least one. Of devices that share memory, only the first gets
+	// a copy.
 	int (*place_variable)(
 			void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);
 } choir_strategy_table;

@@ -1,6 +1,5 @@
-// The suites check an implementation of a table (extend.h) against its header. They are in
-// libchoir-suites.a. Link with `pkg-config --libs choir-suites`, or with CMake's choir::suites and
-// choir::choir.
+// The suites check an implementation of a table (extend.h) against its header. Link with
+// `pkg-config --libs choir-suites`, or with CMake's choir::suites and choir::choir.
 #pragma once
 
 #include "../status.h"
@@ -8,7 +7,7 @@
 CHOIR_C_BEGIN
 
 // Gets the result of each check. check names the rule: "a fill sets only its bytes". result is
-// CHOIR_OK with the text "", or a failure with its text. The texts are valid only during the call.
+// CHOIR_OK with the text "", or a failure with its text, valid only during the call.
 typedef void choir_suite_fn(const char *check, choir_status result, const char *text, void *user);
 
 typedef struct choir_device choir_device; // device.h
@@ -34,9 +33,8 @@ typedef struct {
 	// A table of devices, registered or not. The suite opens device 0 and, if there are two,
 	// device 1. Both stay open.
 	const struct choir_device_table *device;
-	// Queues a call of fn on a stream of the device. arg points to this number of bytes, which are
-	// copied. fn's first failure becomes the stream's. NULL for a device that finishes work before
-	// a call returns.
+	// Queues a call of fn on a stream of the device, and copies arg's bytes. fn's first failure
+	// becomes the stream's. NULL for a device that finishes work before a call returns.
 	choir_status (*submit)(
 			void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes);
 
@@ -76,17 +74,16 @@ typedef struct {
 	const char *model;
 
 	// A table of transports, registered or not. For each check, two workers open the transport,
-	// each on its own thread. The suite checks messages, time limits, an abort, and a worker that
-	// leaves. If a check takes longer than 60 s, the suite stops, and does not free its threads
-	// and memory.
+	// each on its thread. The suite checks messages, time limits, an abort, and a worker that
+	// leaves. If a check takes longer than 60 s, it stops, and does not free its threads and
+	// memory.
 	const struct choir_transport_table *transport;
-	// Gives the argument of open for worker 0 or 1. If it is NULL, so is the argument. Each check
-	// is a round, numbered from 0, whose workers must be able to connect. user is that of
-	// choir_suite_run.
+	// Gives the argument of open for worker 0 or 1. NULL: the argument is NULL. Each check is a
+	// round, numbered from 0, whose workers must be able to connect. user is choir_suite_run's.
 	const void *(*argument)(int round, int worker, void *user);
 } choir_suite_options;
 
-// Runs all checks of a suite, even after a failed one. report may be NULL. CHOIR_INTERNAL: checks
+// Runs all checks of a suite, also after a failure. report may be NULL. CHOIR_INTERNAL: checks
 // failed; the text has the first one and their number. CHOIR_INVALID also: a table without a
 // needed slot. CHOIR_NOT_FOUND: the table's count is 0, or the device has no kernel.
 // Threads: one call at a time.

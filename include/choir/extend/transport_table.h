@@ -1,18 +1,16 @@
 // The transport table says who the workers are, and moves bytes between them. Rules of all tables:
 // extend.h.
 //
-// Messages with the same sender, receiver and tag arrive in the order in which they were sent,
-// others in any order. A receive takes the next message of its sender and tag, which has at most
-// capacity bytes. send and receive begin a request. test makes progress, and tells whether the
-// request is done. Until then, Choir does not write to the memory of a send, and does not access
-// that of a receive.
+// Messages with the same sender, receiver and tag arrive in the order of sending, others in any
+// order. A receive takes the next message of its sender and tag, of at most capacity bytes. send
+// and receive begin a request. test makes progress, and tells whether the request is done. Until
+// then, Choir does not write to the memory of a send, and does not access that of a receive.
 //
 // If a worker is lost, the others' calls fail with CHOIR_PEER_LOST; after an abort, with
 // CHOIR_CANCELLED. The text names the worker.
 //
-// Threads: Choir calls slots marked (any) from any thread, also during other calls. It holds a
-// lock during all other calls, so they come one at a time, from any thread. A slot may call only
-// choir_fail of Choir.
+// Threads: Choir calls slots marked (any) from any thread, also during other calls. A lock makes
+// all other calls come one at a time, from any thread. A slot may call only choir_fail of Choir.
 #pragma once
 
 #include "../cluster.h"
@@ -32,8 +30,8 @@ typedef struct choir_transport_table {
 	size_t self_size;
 	// .argument of choir_cluster_options.
 	choir_status (*open)(void *self, const void *argument);
-	// Tells the others that this worker leaves. Waits for what the transport must do together with
-	// them, at most this number of seconds (negative: no limit).
+	// Tells the others that this worker leaves. Waits for what the transports must do together, at
+	// most this number of seconds (negative: no limit).
 	void (*close)(void *self, double seconds);
 	int (*worker)(const void *self); // (any) 0 to workers - 1
 	int (*workers)(const void *self); // (any) at least 1
@@ -47,8 +45,8 @@ typedef struct choir_transport_table {
 	// Never blocks. If *done is true, the request ends, and *bytes is the size of the message. A
 	// failure does not change the request.
 	choir_status (*test)(void *self, uint64_t request, bool *done, size_t *bytes);
-	// Gives up a request whose message will not come. Then the transport does not use the
-	// request's memory, but a receiver that is reading this memory may finish.
+	// Gives up a request whose message will not come. Then the transport does not use its memory,
+	// but a receiver that is reading it may finish.
 	void (*drop)(void *self, uint64_t request);
 	// Tells all workers that this worker stops, and why, as far as possible without waiting. The
 	// others' tests then fail.

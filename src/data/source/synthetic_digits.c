@@ -1,7 +1,6 @@
 // A digit is one or two strokes through jittered points, slanted, rotated, scaled and shifted,
 // drawn with a random pen. Only + - * / and square roots are used, so all machines make equal
-// images. Example i depends only on the seed and i. Examples 10 k to 10 k + 9 have each digit
-// once.
+// images.
 #include "data/source/synthetic_digits.h"
 
 #include <math.h>

@@ -17,7 +17,7 @@ choir_status chi_kernel_add_builtin(const choir_kernel_table *table);
 choir_status chi_kernel_add_dtypes(choir_kernel_table table, uint32_t dtypes);
 choir_status chi_kernel_register(chi_kernel_lists *lists, const char *name);
 
-// In the arithmetic of TF32. NULL, without a failure: none takes the call.
+// In TF32. NULL, without a failure: none takes the call.
 const choir_kernel_table *chi_kernel_find_tf32(
 		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype);
 bool chi_kernel_has_tf32(const choir_device *d, const char *operation);

@@ -319,7 +319,7 @@ static void report(
 	chi_text_free(&known);
 }
 
-// With its kernels; NULL: the device has none, or they cannot be added.
+// With its kernels; NULL: none, or they cannot be added.
 static kernel_kind *kind_of(const choir_device *d)
 {
 	kernel_kind *k = find_kind(d->table->kind);

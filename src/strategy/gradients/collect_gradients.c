@@ -178,8 +178,8 @@ static void invalidate_reads(chi_replica *r, const chi_pending_update *u)
 				t->version = CHI_RETIRED;
 }
 
-// The update follows r's queued kernels. If each replica has its own device, the update's stream
-// will wait (the previous update may use it); else the host does.
+// The update follows r's queued kernels. If each replica has a device, the update's stream waits
+// (the previous update may use it); else the host does.
 static choir_status gradients_precede(const chi_replica *r, chi_device_gradients *list)
 {
 	const choir_strategy *s = r->run->strategy;

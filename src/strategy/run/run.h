@@ -131,8 +131,8 @@ void chi_run_renew(chi_run *run);
 // Records the thread's last error and wakes all threads. local_replica: replicas for a merge or
 // update.
 void chi_run_fail(chi_run *run, int local_replica);
-// After r's timeout. True: the run fails, naming the missing replica. False: another thread uses
-// r's tensors: r must wait on.
+// After r's timeout. True: the run fails, naming the missing replica. False: r must wait on, as
+// another thread uses its tensors.
 bool chi_run_abort_wait(chi_replica *r, const struct chi_sync_point *point);
 choir_status chi_run_cancelled(chi_run *run);
 void chi_run_wake_up(chi_run *run);
@@ -165,7 +165,7 @@ choir_status chi_thread_pool_open(choir_strategy *s);
 void chi_thread_pool_close(choir_strategy *s);
 choir_status chi_thread_pool_send(choir_strategy *s, int d, chi_run *run);
 choir_status chi_thread_pool_join(choir_strategy *s, int d, chi_run *run);
-// On this thread and one of every other device (fewer if a thread cannot be made). CHOIR_STATE: a
+// On this thread and one of every other device (fewer if one cannot be made). CHOIR_STATE: a
 // function of the program ended one.
 typedef void chi_thread_pool_fn(void *arg);
 choir_status chi_thread_pool_call_all(choir_strategy *s, chi_thread_pool_fn *fn, void *arg);

@@ -1,5 +1,5 @@
-// The workers of a parameter-server strategy: each is a strategy of its own on a thread. The first
-// failure stops the others at their next step.
+// The workers of a parameter-server strategy, each a strategy on a thread. The first failure stops
+// the others at their next step.
 #include "strategy/run/run.h"
 
 #include "base/alloc.h"

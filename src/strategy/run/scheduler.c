@@ -177,8 +177,8 @@ choir_status chi_scheduler_wait(
 	return status;
 }
 
-// A thread without further work goes on the idle list before it passes the baton: the next owner
-// may end the run, and the next run must find it idle. The lock is held.
+// A thread without further work becomes idle before it passes the baton: the next owner may end
+// the run, and the next run must find it idle. The lock is held.
 static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 {
 	chi_run_device *dev = &run->device[d];

@@ -172,9 +172,8 @@ void chi_thread_pool_rest(chi_pool_thread *t)
 	chi_mutex_unlock(&pool->lock);
 }
 
-// The last to become idle, whose data may be in the cache. longest: the first, where the system
-// begins to search its wait queues, which matters with thousands of parked replicas. The lock is
-// held.
+// The last to become idle, whose data may be cached. longest: the first, where the system begins
+// to search its wait queues, for thousands of parked replicas. The lock is held.
 static chi_pool_thread *take_idle(struct chi_thread_pool *pool, bool longest)
 {
 	chi_pool_thread *t = longest ? pool->longest_idle : pool->idle;

@@ -155,7 +155,7 @@ static bool best_number(const char *value, double *number)
 	return value != NULL && chi_parse_double(value, number);
 }
 
-// False: none, or NAN, which is not among the best.
+// False: none, or NAN.
 static bool find_best(const choir_checkpoint_manager *m, const chi_checkpoint *s, double *number)
 {
 	return best_number(chi_manifest_find(&s->manifest, m->best), number) && !isnan(*number);

@@ -61,7 +61,7 @@ static choir_status check_labels(const choir_metric *m, choir_tensor *labels, in
 	return rows == NULL ? chi_frame_status(labels->frame) : chi_slices_check_indices(rows, what);
 }
 
-// Labels or targets, in the shape of scores or predictions, as in losses. NULL: recorded.
+// Labels or targets in the shape of scores or predictions. NULL: recorded.
 static choir_tensor *match(const choir_metric *m, choir_tensor *labels, const choir_tensor *scores)
 {
 	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT];

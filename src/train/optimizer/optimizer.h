@@ -52,8 +52,8 @@ struct choir_optimizer {
 	chi_atomic64 step;
 	chi_atomic64 rate_bits;
 	chi_atomic32 warned; // 1 + step of the last report; 0: none
-	// Guards the list of targets, since workers update concurrently. To make a target, a thread
-	// holds the strategy's creation lock instead.
+	// Guards the list of targets, which workers update concurrently. The strategy's creation lock
+	// guards making one.
 	chi_mutex lock;
 	chi_optimized_variable **target;
 	size_t targets, target_capacity;
@@ -68,7 +68,7 @@ void chi_loss_scale_move(choir_optimizer *o, bool finite);
 // After the other options are resolved. o owns the groups, even after a failure.
 choir_status chi_groups_make(choir_optimizer *o, const choir_optimizer_options *given);
 const chi_parameter_group *chi_groups_find(const choir_optimizer *o, const char *name);
-// CHOIR_NOT_FOUND: a group matches no variable of the strategy, or a pattern that freezes none.
+// CHOIR_NOT_FOUND: a group, or a pattern that freezes, matches no variable.
 choir_status chi_groups_check(choir_optimizer *o);
 void chi_groups_free(choir_optimizer *o);
 choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_replica *r);

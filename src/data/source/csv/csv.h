@@ -7,7 +7,7 @@
 #include "data/source/reader.h"
 #include "data/dataset.h"
 
-// Without quotes, in the buffer or, with doubled quotes, in scratch. The byte after it belongs to
+// Without quotes, in the buffer or, if quotes were doubled, in scratch. The next byte belongs to
 // no number.
 typedef struct {
 	const char *text;
@@ -141,7 +141,7 @@ choir_status chi_csv_infer(chi_csv_rows *r, chi_csv_schema *s);
 choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken);
 enum { CHI_MAX_REAL_CLASSES = 4096 };
 // Makes keys for categories that are numbers. Inferred ones are first sorted and made distinct by
-// their values, or forgotten if they are 0 to n - 1.
+// value, or forgotten if 0 to n - 1.
 choir_status chi_csv_infer_classes(chi_csv_schema *s, chi_csv_field *f);
 choir_status chi_csv_key_classes(const chi_csv_schema *s, chi_csv_field *f);
 int32_t chi_csv_find_class(

@@ -50,7 +50,7 @@ size_t chi_csv_find_field(const chi_csv_schema *s, const char *name)
 	return found < 0 ? s->n : (size_t) found;
 }
 
-// An empty field of the header is no column: rows begin with a name, or end with a separator.
+// An empty field of the header: rows begin with a name, or end with a separator.
 static bool is_nameless(chi_csv_schema *s, const chi_csv_text *t, chi_csv_end how)
 {
 	if (!s->header || t->length > 0)
@@ -255,7 +255,7 @@ bool chi_csv_not_finite(const chi_csv_text *field, double *value)
 	return false;
 }
 
-// If the separator is a decimal comma too, a number goes on behind a field that has none.
+// If the separator is a decimal comma too, a number goes on behind a field without one.
 bool chi_csv_number(const chi_csv_schema *s, const chi_csv_text *field, chi_decimal *d)
 {
 	enum { NO_POINT = 1 };
@@ -298,7 +298,7 @@ static bool is_watched(const chi_csv_schema *s, const chi_csv_field *f)
 	return f->found == CHI_CSV_TEXT && few;
 }
 
-// The first text of a column, whose earlier values were all numbers or dates.
+// The first text of a column of numbers or dates.
 static choir_status begin_watch(const chi_csv_schema *s, chi_csv_field *f, chi_csv_found before)
 {
 	const int64_t earlier = values_of(s, f) - 1;

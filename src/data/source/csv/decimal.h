@@ -16,7 +16,7 @@ typedef struct {
 	const char *text, *end;
 } chi_decimal;
 
-// The longest number. The byte after it must not continue it.
+// The longest number, which the next byte must not continue.
 bool chi_decimal_read_with(const char *text, char point, chi_decimal *d);
 static inline bool chi_decimal_read(const char *text, chi_decimal *d)
 {

@@ -346,7 +346,7 @@ choir_status choir_agent_run(const choir_agent_options *o)
 	if (status == CHOIR_OK) {
 		run(a);
 		kill_program(a);
-		if (a->peer != NULL && !a->ended) { // saves since the last report
+		if (a->peer != NULL && a->page != NULL && !a->ended) { // saves since the last report
 			look(a);
 			send_report(a, CHI_AGENT_REPORT);
 		}

@@ -63,7 +63,10 @@ def start(workers, *command, **more):
 @functools.cache
 def takes_several():
     """Whether the launcher takes several programs: that of Debian 13's Open MPI (5.0.7) crashes, and leaves
-    a folder that stops a later one with the same process number."""
+    a folder that stops a later one with the same process number. MPICH's takes them, but at times fails where
+    programs end at once."""
+    if MPI != "openmpi":
+        return True
     with tempfile.TemporaryDirectory() as folder:
         return start(0, *launcher(), "-n", "1", "true", ":", "-n", "1", "true", TMPDIR=folder)[0] == 0
 

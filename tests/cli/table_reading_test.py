@@ -126,7 +126,7 @@ class Reading(Case):
         self.assertEqual(header, "row,y,label y")
         self.assertAlmostEqual(float(first.split(",")[2]), float(rows[0][2]), 3)
         self.fail_with(1, ('the target "y"', "300 of 300 values are numbers with a decimal comma", "--decimal comma"), *TRAIN, "euro.csv")
-        self.table(["1\t2\t3", "2\t3\t4.5"], "t.tsv", "x\t\"n, m\"\ty")
+        self.table([f"{i}\t{i % 3}\t{i % 5 + 0.5}" for i in range(40)], "t.tsv", "x\tn, m\ty")
         self.assertIn("input: x, n, m\n", self.succeed(*TRAIN, "t.tsv"))
         for more in (("--separator", "tab"), ("--decimal", "comma"), ("--missing-values", "?")):
             self.fail_with(1, (more[0], '"digits:50" are no table'), *TRAIN, "digits:50", *more)

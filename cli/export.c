@@ -48,8 +48,8 @@ static const command self = {
 			"with --missing impute, and for a regression gives numbers in the units of the "
 			"table.\n"
 			"Compiled with\n"
-			"-ffp-contract=off, the function gives the bits of CHOIR_KERNELS=plain choir predict\n"
-			"--scores. Compiled with -DNAME_main, the C file is a program.",
+			"-ffp-contract=off, the scores of classes have the bits of CHOIR_KERNELS=plain choir\n"
+			"predict --scores. Compiled with -DNAME_main, the C file is a program.",
 	.examples = { "choir export digits.safetensors --c digits.c --name digits",
 			"choir export run --weights model.safetensors --map torch" },
 	.n = sizeof options / sizeof options[0],

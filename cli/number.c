@@ -77,3 +77,11 @@ const char *shape_text(const choir_shape *shape, char text[SHAPE_TEXT])
 	snprintf(text + at, SHAPE_TEXT - at, "]");
 	return text;
 }
+
+bool all_finite(const float *values, int64_t n)
+{
+	bool finite = true;
+	for (int64_t i = 0; i < n; i++)
+		finite = finite && isfinite(values[i]);
+	return finite;
+}

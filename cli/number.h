@@ -10,3 +10,4 @@ int number_bytes(choir_dtype dtype);
 // "[2, ?]"; ? is an unknown dimension.
 enum { SHAPE_TEXT = 200 };
 const char *shape_text(const choir_shape *shape, char text[SHAPE_TEXT]);
+bool all_finite(const float *values, int64_t n);

@@ -104,21 +104,24 @@ static bool prints_csv(const prediction *p)
 	return p->data.csv || p->data.images;
 }
 
-// Unknown labels are NaN, and have no weight.
+// Unknown labels are NaN, and their rows have no weight. R2 is as in choir train.
 static choir_status predict_numbers(
 		choir_replica *r, const prediction *p, choir_tensor *standardized)
 {
 	choir_tensor *found = model_numbers(&p->model, standardized);
 	if (p->data.labelled && found != NULL) {
-		choir_tensor *meant =
-				choir_reshape(choir_replica_arg(r, p->data.label), *choir_tensor_shape(found));
+		const choir_shape shape = *choir_tensor_shape(found);
+		choir_tensor *meant = choir_reshape(choir_replica_arg(r, p->data.label), shape);
 		choir_tensor *known = choir_is_finite(choir_subtract(found, meant));
-		choir_tensor *zero = choir_number(r->frame, 0), *weights = choir_cast(known, CHOIR_F32);
+		choir_tensor *weights = choir_min(choir_cast(known, CHOIR_F32), CHOIR_AXIS(1));
+		weights = choir_reshape(weights, CHOIR_SHAPE(shape.dim[0], 1));
+		choir_tensor *zero = choir_number(r->frame, 0);
 		choir_tensor *is = choir_where(known, found, zero);
 		meant = choir_where(known, meant, zero);
 		CHOIR_TRY(choir_metric_update_weighted(p->mse, meant, is, weights));
 		CHOIR_TRY(choir_metric_update_weighted(p->mae, meant, is, weights));
-		CHOIR_TRY(choir_metric_update_weighted(p->r2, meant, is, weights));
+		CHOIR_TRY(choir_metric_update_weighted(p->r2, model_standardized(&p->model, meant),
+				choir_where(known, standardized, zero), weights));
 	}
 	return choir_replica_return(r, "class", found);
 }
@@ -308,14 +311,6 @@ static choir_status pass_bad_row(prediction *p, int64_t number, const float *sta
 	return predict_explain_scores(given.data, example, &p->table, &p->inputs, standardized);
 }
 
-static bool all_finite(const float *values, int64_t n)
-{
-	bool finite = true;
-	for (int64_t i = 0; i < n; i++)
-		finite = finite && isfinite(values[i]);
-	return finite;
-}
-
 // The part of a batch that a replica has. Its arrays have rows of the model's classes.
 typedef struct {
 	int64_t n;
@@ -469,6 +464,7 @@ static choir_status prepare(prediction *p)
 	p->data.format = p->table.format;
 	p->data.given_classes = p->table.classes;
 	p->data.given_class = p->table.name;
+	p->data.task = TASK_CLASSIFICATION;
 	if (model_plan_regression(&plan)) {
 		if (given.scores || given.probabilities)
 			return choir_fail(CHOIR_INVALID,

@@ -42,7 +42,7 @@ static const option options[] = {
 		.help = "seconds to measure (5)" },
 	{ .name = "--threads", .kind = OPTION_FLAG, .to = &given.threads,
 		.help = "measure N workers and one worker that are threads of this\n"
-				"process, in turns, without a coordinator" },
+				"process, in turns, without a coordinator; needs --case" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
 		.help = "no effect: the output is always JSON" },
 };
@@ -50,7 +50,7 @@ static const option options[] = {
 static const command self = {
 	.name = "choir bench closures",
 	.operands = "",
-	.about = "Measures closures of a coordinator's job and prints one JSON object.\n\n"
+	.about = "Measures closures of a coordinator's job. Each process prints a JSON object.\n\n"
 			 "null: an empty closure\n"
 			 "mlp128, mlp1024: a step of 784-512-512-10; batch 128 or 1024, SGD 0.01 with\n"
 			 "momentum 0.9\n"

@@ -70,7 +70,7 @@ static choir_dataset *open_csv(
 	choir_csv_options o = {
 		.size = sizeof o, .files = files, .missing = CHOIR_MISSING_DROP, .bad_record = wrong
 	};
-	table_format_apply(name->format == NULL ? &usual : name->format, &o, &texts);
+	table_format_apply(name->format == NULL ? &usual : name->format, name->path, &o, &texts);
 	choir_dataset *d = choir_csv_dataset_new(NULL, &o);
 	o.other_columns = "numbers";
 	return d != NULL || choir_error_status() != CHOIR_INVALID ? d

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 600, HINT = 300 };
+enum { LINE = 600, HINT = 400 };
 
 __attribute__((format(printf, 2, 3))) static void warn(const source *s, const char *fmt, ...)
 {
@@ -29,8 +29,22 @@ bool table_has_many_classes(int64_t classes, int64_t rows)
 	return classes > FEW_CLASSES && 2 * classes > rows;
 }
 
+// The texts that mean a missing value, with one more. A list cannot have all texts, and a long
+// text may be cut.
+static void suggest_missing(const table_format *f, const char *other, char remedy[HINT])
+{
+	enum { CUT = 39 };
+	char list[MISSING_SIZE];
+	const char *now = f->lists_missing ? f->missing : "NA,N/A,NaN,nan,null,NULL";
+	const int n = snprintf(list, sizeof list, "%s%s%s", now, now[0] == '\0' ? "" : ",", other);
+	if (n < MISSING_SIZE && strlen(other) < CUT && strchr(other, ',') == NULL &&
+			strcmp(list, "none") != 0)
+		snprintf(remedy, HINT, "--missing-values \"%s\" makes it a missing value", list);
+}
+
 // "1999 of 2000 values are numbers; row 6 has "?"", and what to do.
-static void describe_mostly(const choir_csv_inferred *c, char text[HINT], char remedy[HINT])
+static void describe_mostly(
+		const source *s, const choir_csv_inferred *c, char text[HINT], char remedy[HINT])
 {
 	char other[CLEAN_TEXT];
 	remedy[0] = '\0';
@@ -44,7 +58,7 @@ static void describe_mostly(const choir_csv_inferred *c, char text[HINT], char r
 	if (at < HINT)
 		snprintf(text + at, HINT - at, "; row %lld has \"%s\"", (long long) c->other_row, other);
 	if (remedy[0] == '\0' && strcmp(other, c->other) == 0)
-		snprintf(remedy, HINT, "--missing-values \"%s\" makes it a missing value", other);
+		suggest_missing(&s->format, other, remedy);
 }
 
 static void warn_of_texts(const source *s, const choir_csv_inferred *c)
@@ -52,9 +66,11 @@ static void warn_of_texts(const source *s, const choir_csv_inferred *c)
 	char text[HINT], remedy[HINT], use[64] = "an ignored text", name[CLEAN_TEXT];
 	if (c->mostly == NULL)
 		return;
-	describe_mostly(c, text, remedy);
+	describe_mostly(s, c, text, remedy);
 	if (c->categories > 0)
 		snprintf(use, sizeof use, "text with %zu categories", c->categories);
+	else if (table_is_target(s, c->name))
+		snprintf(use, sizeof use, "the target");
 	warn(s, "column \"%s\" is %s, but %s%s%s", clean_text(c->name, name), use, text,
 			remedy[0] == '\0' ? "" : "; ", remedy);
 }
@@ -64,20 +80,31 @@ static void warn_of_missing(const source *s)
 	choir_csv_inferred c, worst = { .missing = 0 };
 	char name[CLEAN_TEXT];
 	int64_t rows = 0;
+	bool warned = false;
 	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &c); i++) {
-		const bool target = table_is_target(s, c.name);
+		const bool target = table_is_target(s, c.name), text = strcmp(c.holds, "text") == 0;
 		rows = c.values + c.missing;
-		if (target && c.missing > 0 && strcmp(c.holds, "text") == 0)
-			warn(s, "the target \"%s\" has no value in %lld of %lld rows, which are left out; %s",
-					clean_text(c.name, name), (long long) c.missing, (long long) rows,
-					s->format.lists_missing
-							? "--missing-values lists these texts"
-							: "NA, N/A, NaN, nan, null and NULL mean no value without "
-							  "--missing-values");
-		else if (!target && c.output != NULL && c.missing > worst.missing)
+		if (!target && c.output != NULL && c.missing > worst.missing)
 			worst = c;
+		if (!target || c.missing == 0 || (!text && 10 * c.missing <= rows))
+			continue;
+		warned = warned || 10 * c.missing > rows;
+		warn(s, "the target \"%s\" has no value in %lld of %lld rows, which are left out%s",
+				clean_text(c.name, name), (long long) c.missing, (long long) rows,
+				!text ? ""
+						: s->format.lists_missing
+						? "; --missing-values lists these texts"
+						: "; NA, N/A, NaN, nan, null and NULL mean no value without "
+						  "--missing-values");
 	}
-	if (!s->imputes && 10 * worst.missing > rows)
+	if (s->imputes)
+		return;
+	if (10 * worst.missing <= rows && 10 * s->dropped > rows && !warned)
+		warn(s,
+				"%lld of %lld rows lack a value in a column, and are left out; --missing impute "
+				"keeps them",
+				(long long) s->dropped, (long long) rows);
+	if (10 * worst.missing > rows)
 		warn(s,
 				"column \"%s\" has no value in %lld of %lld rows, which are left out; --missing "
 				"impute keeps them",
@@ -116,23 +143,30 @@ static void warn_of_rounding(const source *s)
 {
 	enum { STEPS = 16 };
 	choir_csv_inferred c;
+	close_values suspect[MAX_CLOSE];
 	char name[CLEAN_TEXT];
 	float range[2];
 	int64_t at = 0;
+	size_t n = 0;
 	for (size_t i = 0; s->rows.image != NULL && choir_csv_dataset_column(s->names, i, &c); i++) {
 		const int64_t width = table_width_of(s, &c), input = at;
 		at += width;
-		if (width == 0 || c.kind != CHOIR_CSV_NUMBER)
+		if (width == 0 || c.kind != CHOIR_CSV_NUMBER || n == MAX_CLOSE)
 			continue;
 		find_range(s, input, range);
 		const float step = nextafterf(fabsf(range[1]), HUGE_VALF) - fabsf(range[1]);
-		if (range[1] - range[0] < STEPS * step &&
-				table_varies_within(s, c.name, STEPS * (double) step))
+		if (range[1] - range[0] < STEPS * step && range[1] != 0)
+			suspect[n++] = (close_values){
+				.name = c.name, .limit = STEPS * (double) step, .near = (double) range[1]
+			};
+	}
+	table_find_close(s, n, suspect);
+	for (size_t i = 0; i < n; i++)
+		if (suspect[i].varies)
 			warn(s,
 					"column \"%s\" has different values near %.6g, where f32 has steps of %.3g; "
 					"subtract a constant from it",
-					clean_text(c.name, name), (double) range[1], (double) step);
-	}
+					clean_text(suspect[i].name, name), suspect[i].near, suspect[i].limit / STEPS);
 }
 
 void table_print_warnings(const source *s)
@@ -182,21 +216,22 @@ choir_status table_check_classes(const source *s)
 {
 	choir_csv_inferred c;
 	char text[HINT] = "", remedy[HINT] = "", name[CLEAN_TEXT];
-	const int64_t classes = (int64_t) choir_dataset_categories(s->names, "label");
+	const int64_t named = (int64_t) choir_dataset_categories(s->names, "label");
+	const int64_t classes = named == 0 && !s->plain_labels ? s->classes : named;
 	for (size_t i = 0; s->targets == 0 && choir_csv_dataset_column(s->names, i, &c); i++) {
 		if (!table_is_target(s, c.name))
 			continue;
 		clean_text(c.name, name);
-		if (strcmp(c.holds, "nothing") == 0 || (classes == 0 && strcmp(c.holds, "numbers") == 0))
+		if (strcmp(c.holds, "nothing") == 0 || (named == 0 && strcmp(c.holds, "numbers") == 0))
 			return choir_fail(CHOIR_INVALID,
 					"%s: column \"%s\" holds %s%s; --task classification needs classes, as whole "
 					"numbers or texts",
 					s->data.path, name, c.holds,
-					classes == 0 && c.values > 0 ? " of too many values" : "");
+					named == 0 && c.values > 0 ? " of too many values" : "");
 		if (!table_has_many_classes(classes, s->examples))
 			continue;
 		if (c.mostly != NULL)
-			describe_mostly(&c, text, remedy);
+			describe_mostly(s, &c, text, remedy);
 		else if (strcmp(c.holds, "text") != 0)
 			snprintf(remedy, sizeof remedy, "--task regression predicts numbers");
 		return choir_fail(CHOIR_INVALID,

@@ -19,7 +19,7 @@ static choir_dataset *open_csv(const source *s, const choir_csv_options *options
 	choir_files *files = data_name_files(&s->data);
 	choir_dataset *d = NULL;
 	missing_texts texts;
-	table_format_apply(&s->format, &o, &texts);
+	table_format_apply(&s->format, s->data.path, &o, &texts);
 	o.files = files;
 	o.bad_record = s->wrong;
 	o.finite = true;
@@ -130,8 +130,8 @@ static choir_dataset *open_names(const source *s)
 	return d != NULL ? d : open_csv(s, &o);
 }
 
-// The column of this name; else one whose name differs only by spaces around it or by case; NULL:
-// none. It lives as long as d.
+// The column of this name; else one whose name differs only by case; NULL: none. It lives as long
+// as d.
 static const char *find_column(const choir_dataset *d, const char *name, size_t length)
 {
 	choir_csv_inferred found;
@@ -169,6 +169,10 @@ static choir_status split_target(source *s, const choir_dataset *d)
 		size_t length = end == NULL ? strlen(p) : (size_t) (end - p);
 		while (length > 0 && p[length - 1] == ' ')
 			length--;
+		if (length == 0)
+			return choir_fail(CHOIR_INVALID,
+					"--target %s: a name is empty; needs names with one comma between them",
+					s->target);
 		CHOIR_TRY(check_name(s, p, length, find_column(d, p, length)));
 		at += (size_t) snprintf(
 				list + at, sizeof list - at, "%s%.*s", at == 0 ? "" : ",", (int) length, p);
@@ -379,20 +383,23 @@ static bool spreads_within(const choir_dataset *d, size_t at, size_t n, double l
 	return strtod(choir_csv_dataset_category(d, at, n - 1), NULL) - first < limit;
 }
 
-bool table_varies_within(const source *s, const char *name, double limit)
+void table_find_close(const source *s, size_t n, close_values columns[])
 {
 	choir_csv_inferred found;
-	const choir_csv_column column = { .name = name, .kind = CHOIR_CSV_CLASS };
-	bool varies = false;
-	choir_dataset *d = open_csv(s,
-			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &column,
-					.missing = CHOIR_MISSING_DROP));
+	choir_csv_column column[MAX_CLOSE];
+	for (size_t k = 0; k < n; k++)
+		column[k] = (choir_csv_column){ .name = columns[k].name, .kind = CHOIR_CSV_CLASS };
+	choir_dataset *d = n == 0 ? NULL
+							  : open_csv(s,
+										CHOIR_OPTIONS(choir_csv_options, .columns = n,
+												.column = column, .missing = CHOIR_MISSING_DROP));
 	for (size_t i = 0; choir_csv_dataset_column(d, i, &found); i++)
-		if (strcmp(found.name, name) == 0)
-			varies = found.categories > 0 ? spreads_within(d, i, found.categories, limit)
-										  : strcmp(found.holds, "numbers") == 0;
+		for (size_t k = 0; k < n; k++)
+			if (strcmp(found.name, columns[k].name) == 0)
+				columns[k].varies = found.categories > 0
+						? spreads_within(d, i, found.categories, columns[k].limit)
+						: strcmp(found.holds, "numbers") == 0;
 	choir_dataset_free(d);
-	return varies;
 }
 
 size_t table_inputs(const source *s, char *list, size_t size)
@@ -506,5 +513,4 @@ void table_print(const source *s, bool json)
 	name_target(s, target, sizeof target);
 	print_columns(printed, columns, json ? s->target : target, json);
 	free(columns);
-	table_print_warnings(s);
 }

@@ -10,8 +10,15 @@ choir_dataset *table_examples(const source *s);
 bool table_is_target(const source *s, const char *name);
 // The numbers that a column of the files becomes; 0: it is no input.
 int64_t table_width_of(const source *s, const choir_csv_inferred *c);
-// Whether the values in the file differ, but by less than limit. Reads it.
-bool table_varies_within(const source *s, const char *name, double limit);
+// A column, and whether its values in the file differ, but by less than limit.
+enum { MAX_CLOSE = 32 };
+typedef struct {
+	const char *name;
+	double limit, near;
+	bool varies;
+} close_values;
+// Reads the files once, if n > 0, and sets varies.
+void table_find_close(const source *s, size_t n, close_values columns[]);
 size_t table_inputs(const source *s, char *list, size_t size);
 void table_print(const source *s, bool json);
 choir_status table_describe(const source *s, table_plan *t);

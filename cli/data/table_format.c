@@ -11,8 +11,8 @@ enum { MARKS = sizeof marks / sizeof marks[0] };
 
 const char *const decimal_names[] = { "point", "comma", NULL };
 const char separator_help[] = "csv: separator of the fields: comma, semicolon, tab, bar or one\n"
-							  "character (comma; semicolon or tab if the header has no\n"
-							  "comma, but only one of these)";
+							  "character (tab for .tsv, else comma; semicolon or tab if the\n"
+							  "header has no comma, but only one of these)";
 const char decimal_help[] = "csv: decimal mark of numbers: point or comma (point)";
 const char missing_values_help[] = "csv: texts that mean a missing value, as in '?,-'; none:\n"
 								   "only an empty field (NA,N/A,NaN,nan,null,NULL)";
@@ -48,9 +48,18 @@ choir_status table_format_set(
 	return separator == NULL ? CHOIR_OK : set_separator(f, separator);
 }
 
-void table_format_apply(const table_format *f, choir_csv_options *o, missing_texts *texts)
+static bool has_tabs(const char *path)
 {
-	o->separator = f->separator;
+	size_t n = strlen(path);
+	if (n >= 3 && strcmp(path + n - 3, ".gz") == 0)
+		n -= 3;
+	return n >= 4 && strncmp(path + n - 4, ".tsv", 4) == 0;
+}
+
+void table_format_apply(
+		const table_format *f, const char *path, choir_csv_options *o, missing_texts *texts)
+{
+	o->separator = f->separator != '\0' || !has_tabs(path) ? f->separator : '\t';
 	o->find_separator = true;
 	o->decimal = f->decimal;
 	if (!f->lists_missing)
@@ -58,11 +67,26 @@ void table_format_apply(const table_format *f, choir_csv_options *o, missing_tex
 	strcpy(texts->list, f->missing);
 	o->missing_text = texts->text;
 	for (char *p = texts->list; p != NULL && o->missing_texts < MAX_MISSING;) {
+		p += strspn(p, " ");
+		char *end = p + strcspn(p, ",");
+		char *next = *end == ',' ? end + 1 : NULL;
+		while (end > p && end[-1] == ' ')
+			end--;
+		*end = '\0';
 		texts->text[o->missing_texts++] = p;
-		p = strchr(p, ',');
-		if (p != NULL)
-			*p++ = '\0';
+		p = next;
 	}
+}
+
+choir_status table_format_check(const table_format *f, const char *data)
+{
+	const char *given = f->separator != '\0' ? "--separator"
+			: f->decimal != '\0'			 ? "--decimal"
+			: f->lists_missing				 ? "--missing-values"
+											 : NULL;
+	return given == NULL ? CHOIR_OK
+						 : choir_fail(CHOIR_INVALID,
+								   "%s: data \"%s\" are no table; needs csv:FILE", given, data);
 }
 
 const char *table_separator_name(char separator, char text[2])

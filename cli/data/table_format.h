@@ -24,7 +24,10 @@ extern const char separator_help[], decimal_help[], missing_values_help[];
 // Takes the values of options; NULL: not given.
 choir_status table_format_set(
 		table_format *f, const char *separator, const char *decimal, const char *missing);
-// Sets the options; texts must live as long.
-void table_format_apply(const table_format *f, choir_csv_options *o, missing_texts *texts);
+// CHOIR_INVALID: an option is given for data that are no table.
+choir_status table_format_check(const table_format *f, const char *data);
+// Sets the options for files; texts must live as long.
+void table_format_apply(
+		const table_format *f, const char *path, choir_csv_options *o, missing_texts *texts);
 // "comma", "semicolon", "tab", or the character.
 const char *table_separator_name(char separator, char text[2]);

@@ -221,10 +221,34 @@ static void print_file_json(const inspection *i)
 	json_text("compression", data_compression(&i->file));
 }
 
+// What the column of a table holds.
+static void print_found_json(const inspection *i, const char *output)
+{
+	choir_csv_inferred found;
+	for (size_t c = 0; choir_csv_dataset_column(i->source, c, &found); c++) {
+		if (found.output == NULL || strcmp(found.output, output) != 0)
+			continue;
+		json_text("holds", found.holds);
+		json_integer("without_value", found.missing);
+		if (found.mostly != NULL) {
+			json_text("mostly", found.mostly);
+			json_integer("others", found.others);
+		}
+		if (found.mostly != NULL && found.other != NULL) {
+			json_integer("other_row", found.other_row);
+			json_text("other", found.other);
+		}
+	}
+}
+
 static void print_json(const inspection *i)
 {
 	const choir_column *column;
+	char text[2];
+	const char separator = choir_csv_dataset_separator(i->source);
 	print_file_json(i);
+	if (separator != '\0')
+		json_text("separator", table_separator_name(separator, text));
 	json_integer("rows", i->rows);
 	json_integer("dropped", choir_dataset_dropped(i->source));
 	json_begin_list("columns");
@@ -234,6 +258,7 @@ static void print_json(const inspection *i)
 		json_text("dtype", choir_dtype_name(column->dtype));
 		json_list("shape", (size_t) column->shape.rank, column->shape.dim);
 		json_integer("categories", (int64_t) choir_dataset_categories(i->source, column->name));
+		print_found_json(i, column->name);
 		json_end_item();
 	}
 	json_end_list();
@@ -433,6 +458,8 @@ int inspect_main(int argc, char **argv)
 		return failed(&self);
 	if (table_format_set(&i.format, given.separator, given.decimal, given.missing_values) !=
 			CHOIR_OK)
+		return failed(&self);
+	if (i.file.kind != DATA_CSV && table_format_check(&i.format, name) != CHOIR_OK)
 		return failed(&self);
 	i.file.format = &i.format;
 	if (i.file.kind == DATA_SAFETENSORS)

@@ -199,6 +199,18 @@ choir_tensor *model_numbers(const model *m, choir_tensor *standardized)
 			choir_constant(f, CHOIR_F32, row, t->target_mean));
 }
 
+choir_tensor *model_standardized(const model *m, choir_tensor *numbers)
+{
+	const table_plan *t = m->plan.table;
+	const choir_shape row = CHOIR_SHAPE(t->targets);
+	choir_frame *f = choir_tensor_frame(numbers);
+	float deviation[MAX_TARGETS];
+	for (int64_t i = 0; i < t->targets; i++)
+		deviation[i] = t->target_deviation[i] > 0 ? t->target_deviation[i] : 1;
+	return choir_divide(choir_subtract(numbers, choir_constant(f, CHOIR_F32, row, t->target_mean)),
+			choir_constant(f, CHOIR_F32, row, deviation));
+}
+
 choir_tensor *model_losses(const model *m, choir_tensor *labels, choir_tensor *scores)
 {
 	if (model_plan_regression(&m->plan))

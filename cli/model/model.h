@@ -125,6 +125,7 @@ choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, con
 bool model_plan_regression(const model_plan *plan);
 // The numbers of a regression, as they are in the table, from standardized ones [n, targets].
 choir_tensor *model_numbers(const model *m, choir_tensor *standardized);
+choir_tensor *model_standardized(const model *m, choir_tensor *numbers); // the inverse
 // The loss of each example: cross entropy in nats; of text the mean over positions; of a
 // regression the mean squared error of standardized numbers.
 choir_tensor *model_losses(const model *m, choir_tensor *labels, choir_tensor *scores);

@@ -174,15 +174,14 @@ static choir_status compare(const training *t, const choir_checkpoint_list *l, s
 	return measures_same_rows(t, l, newest) ? compare_moments(&c) : CHOIR_OK;
 }
 
-// A damaged checkpoint is passed over when it is restored.
+// Restoring passes over damaged checkpoints.
 choir_status train_compare_data(const training *t)
 {
 	choir_checkpoint_list *l = choir_checkpoint_list_new(t->given->checkpoint);
-	const size_t n = choir_checkpoint_list_steps(l);
-	choir_status status = n == 0 ? CHOIR_OK : compare(t, l, n - 1);
-	if (status != CHOIR_OK)
-		status = choir_checkpoint_list_check(l, n - 1) == CHOIR_OK ? compare(t, l, n - 1)
-																   : CHOIR_OK;
+	size_t n = choir_checkpoint_list_steps(l);
+	while (n > 0 && choir_checkpoint_list_check(l, n - 1) != CHOIR_OK)
+		n--;
+	const choir_status status = n == 0 ? CHOIR_OK : compare(t, l, n - 1);
 	choir_checkpoint_list_free(l);
 	return status;
 }

@@ -169,7 +169,7 @@ void train_print_start(const training *t);
 // Checkpoints; without --checkpoint these do nothing. Opening resumes from the newest one.
 choir_status train_open_checkpoints(training *t);
 choir_callback_fn train_save, train_unsaved;
-// CHOIR_INVALID: the newest checkpoint is of other data.
+// CHOIR_INVALID: the newest undamaged checkpoint is of other data.
 choir_status train_compare_data(const training *t);
 bool train_must_stop(void); // a signal has asked
 // Options as metadata of checkpoints. train_find_changes compares them with the newest checkpoint,

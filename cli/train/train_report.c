@@ -1,4 +1,5 @@
 // Prints progress and results of a training: lines for people, or JSON objects.
+#include "data/table_check.h"
 #include "output.h"
 #include "train/train_summary.h"
 #include "train/train.h"
@@ -59,6 +60,8 @@ static void print_start(const training *t, bool json)
 
 void train_report_start(const training *t)
 {
+	if (t->data.csv && train_is_chief(t))
+		table_print_warnings(&t->data);
 	print_start(t, t->given->json);
 }
 

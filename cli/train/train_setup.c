@@ -311,6 +311,8 @@ choir_status train_open_data(training *t)
 		return choir_fail(CHOIR_INVALID,
 				"--image-size %lld: data \"%s\" have a fixed size; needs images:DIR",
 				(long long) t->given->image_size, t->given->data);
+	if (!t->data.csv)
+		CHOIR_TRY(table_format_check(&t->data.format, t->given->data));
 	if (t->data.task == TASK_REGRESSION && !t->data.csv)
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"--task regression: data \"%s\" is no table; needs csv:FILE", t->given->data);

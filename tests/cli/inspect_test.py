@@ -38,7 +38,12 @@ class Inspect(Case):
         self.assertIn("  row 1: cat 4.5\n  row 2: hen 2\n  2 rows\n", text)
         self.write("v.csv", b"x\n" + b"1\n" * 20 + b"?\n")
         self.assertRegex(self.succeed("inspect", "v.csv"), r'x +text, 20 numbers \(row 21: "\?"\) ')
+        (event,) = self.events("inspect", "v.csv")
+        (column,) = event["columns"]
+        self.assertEqual((event["separator"], column["holds"], column["mostly"], column["others"], column["other_row"],
+                          column["other"]), ("comma", "text", "numbers", 1, 21, "?"))
         (event,) = self.events("inspect", "csv:t.csv")
+        self.assertEqual([c["without_value"] for c in event["columns"]], [0, 1])
         self.assertEqual((event["kind"], event["rows"], event["dropped"]), ("csv", 2, 1))
         self.assertEqual([c["dtype"] for c in event["columns"]], ["i32", "f64"])
 

@@ -1,5 +1,7 @@
 """Predictions of tables whose labels or values are missing, unknown or not finite."""
 
+import struct
+
 from command import Case, main
 
 MLP = ("train", "--model", "mlp", "--widths", "8", "--rate", "0.01", "--save", "w", "--data")
@@ -48,6 +50,38 @@ class TablePredict(Case):
         done = self.start("predict", "w", "--data", data)
         self.assertRegex(done.stdout.splitlines()[-1], r"^102,[\d.]+,$")
         self.assertRegex(done.stderr, r"R2 0\.\d{4} on 100 examples\n2 of 102 examples have no known label\n$")
+
+    def test_several_numbers(self):
+        """R2 is that of the training, and a row without all labels has no part in the errors."""
+        rows = [(i % 10, i % 10 * 2.5 + i % 3 / 8, 1000 * (i % 7) + 0.5) for i in range(100)]
+        data = self.table("t.csv", "x,y,z", rows)
+        train = self.events(*MLP, data, "--target", "y,z", "--train-examples", "99", "--epochs", "20", "--batch", "10")
+        self.assertEqual(train[0]["test_examples"], 1)
+        *_, whole = self.events("predict", "w", "--data", data)
+        *lines, last = self.events("predict", "w", "--data", self.table("p.csv", "x,y,z", [*rows, (3, 9999, "")]))
+        keys = ("mean_squared_error", "mean_absolute_error", "r2")
+        self.assertEqual((len(lines), last["known_labels"]), (101, 100))
+        self.assertEqual([last[key] for key in keys], [whole[key] for key in keys])
+        def squares(k, mean):
+            return sum((row[k + 1] - (mean if mean is not None else line["numbers"][k])) ** 2
+                       for row, line in zip(rows, lines))
+        deviations = [squares(k, sum(row[k + 1] for row in rows) / 100) for k in range(2)]
+        # Of standardized numbers, where both targets weigh the same.
+        r2 = 1 - sum(squares(k, None) / deviations[k] for k in range(2)) / 2
+        self.assertAlmostEqual(whole["r2"], r2, 2)
+        self.assertNotAlmostEqual(r2, 1 - sum(squares(k, None) for k in range(2)) / sum(deviations), 1)
+
+    def test_numbers_as_labels_of_a_classifier(self):
+        """A model of arrays has no names of columns. Labels that are no classes are unknown."""
+        def npy(name, kind, shape, data):
+            header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+            (self.folder / name).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data)
+        npy("x.npy", "<f4", (60, 3), struct.pack("<180f", *(i % 7 for i in range(180))))
+        npy("y.npy", "|u1", (60,), bytes(i % 3 for i in range(60)))
+        self.succeed(*MLP, "npy:x.npy,y.npy")
+        data = self.table("t.csv", "a,b,c,y", [(i, 1, 2, y) for i, y in enumerate(("1.4e-45", 0, 0.5))])
+        done = self.start("predict", "w", "--data", data)
+        self.assertEqual([line.split(",")[2] for line in done.stdout.splitlines()[1:]], ["", "0", ""], done.stderr)
 
     def test_scores_that_are_not_finite(self):
         """Their row is bad. No probability is ever NaN."""

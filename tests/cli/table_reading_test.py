@@ -62,6 +62,8 @@ class Reading(Case):
         whole = self.table([f"{i % 30},{i * 1000 + 7}" for i in range(3000)])
         self.fail_with(1, ('the target "y" has 3000 different values in 3000 rows', "--task regression"), *TRAIN, whole)
         self.events(*TRAIN, whole, "--task", "regression")
+        plain = self.table([f"{i % 30},{i}" for i in range(200)])
+        self.fail_with(1, ('the target "y" has 200 different values in 200 rows',), *TRAIN, plain)
         # More classes than a model names.
         gaps = self.table([f"{i % 30},{i % 1200 * 2}" for i in range(3000)])
         start, said = self.start_of(*TRAIN, gaps)
@@ -75,10 +77,10 @@ class Reading(Case):
 
     def test_one_text_among_numbers(self):
         rows = [f"{i / 2},{i % 5},{'np'[i % 7 > 3]}" for i in range(200)]
-        for odd, more in (("?", "-,?"), ("unknown", "unknown")):
+        for odd, more in (("?", "-, ?"), ("unknown", "unknown")):
             data = self.table([*rows[:5], f"{odd},1,n", *rows[5:]], header="x,z,y")
             text = self.warned(('t.csv: column "x" is an ignored text, but 200 of 201 values are numbers; row 6 has '
-                                f'"{odd}"', f'--missing-values "{odd}"'), data)
+                                f'"{odd}"', f'--missing-values "NA,N/A,NaN,nan,null,NULL,{odd}"'), data)
             self.assertIn("ignored: x (text)\n", text)
             text = self.succeed(*TRAIN, data, "--missing-values", more, "--save", "w")
             self.assertIn("input: x, z\n", text)
@@ -87,6 +89,15 @@ class Reading(Case):
             done = self.start("predict", "w", "--data", self.table([f"{odd},1", "1,1"], "u.csv", "x,z"))
             self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 2), done.stderr)
             self.fail_with(1, ("row 1", '"x"', '"NA"'), "predict", "w", "--data", self.table(["NA,1"], "u.csv", "x,z"))
+        data = self.table([*rows[:5], "?,1,n", "none,1,n", *rows[5:]], header="x,z,y")
+        self.warned(('--missing-values "?" makes',), data, "--missing-values", "none")
+        for odd in ("none", '"1,234,"', "o" * 39): # a list of "none" has no texts, and a long text is cut
+            data = self.table([f"{odd},1,n", *rows], header="x,z,y")
+            text = self.start(*TRAIN, data, "--missing-values", "none").stderr
+            self.assertIn("200 of 201 values are numbers", text)
+            self.assertNotIn("makes it", text)
+        data = self.table(["1,?", *(f"{i % 9},{i % 7 + 0.5}" for i in range(99))])
+        self.warned(('column "y" is the target, but 99 of 100',), data, "--task", "regression", "--bad-rows", "skip")
         few = self.table(["-,n", *(f"{i % 3},{'np'[i % 2]}" for i in range(99))])
         self.warned(('column "x" is text with 4 categories, but 99 of 100 values are numbers; row 1 has "-"',), few)
         data = self.table([*rows[:5], "2020-02-30,1,n", *(f"2020-01-{i % 28 + 1:02},{row.split(',', 1)[1]}" for i, row in enumerate(rows))],
@@ -115,6 +126,10 @@ class Reading(Case):
         self.assertEqual(header, "row,y,label y")
         self.assertAlmostEqual(float(first.split(",")[2]), float(rows[0][2]), 3)
         self.fail_with(1, ('the target "y"', "300 of 300 values are numbers with a decimal comma", "--decimal comma"), *TRAIN, "euro.csv")
+        self.table([f"{i}\t{i % 3}\t{i % 5 + 0.5}" for i in range(40)], "t.tsv", "x\tn, m\ty")
+        self.assertIn("input: x, n, m\n", self.succeed(*TRAIN, "t.tsv"))
+        for more in (("--separator", "tab"), ("--decimal", "comma"), ("--missing-values", "?")):
+            self.fail_with(1, (more[0], '"digits:50" are no table'), *TRAIN, "digits:50", *more)
         self.fail_with(1, "--separator colon: unknown", *TRAIN, plain, "--separator", "colon")
         self.fail_with(1, ("separator '.'",), *TRAIN, plain, "--separator", ".")
         # Texts that are nearly all different are no classes either.
@@ -133,12 +148,20 @@ class Reading(Case):
         self.warned(('the target "y" has no value in 5 of 50 rows', "NA, N/A"), data)
         text = self.succeed(*TRAIN, data, "--missing-values", "none")
         self.assertIn("target: y: NA, a, b\n", text)
+        data = self.table([f"{i % 3},{i % 5},{'' if i % 6 == 0 else i % 4 + 0.5}" for i in range(50)], header="x,z,y")
+        self.warned(('the target "y" has no value in 9 of 50 rows, which are left out\n',), data)
+        parts = [[i % 7, i % 5, i % 3, "ab"[i % 2]] for i in range(100)]
+        for i in range(15): # no column lacks a tenth
+            parts[i][i % 3] = ""
+        data = self.table([",".join(map(str, part)) for part in parts], header="x,z,w,y")
+        self.warned(("15 of 100 rows lack a value in a column", "--missing impute"), data)
+        self.succeed(*TRAIN, data, "--missing", "impute")
         self.warned(('the target "y" has one class only',), self.table([f"{i},a" for i in range(9)]))
         self.warned(("the header has only numbers",), self.table([f"{i}.5,{i % 2}" for i in range(9)], header="1.5,0"))
 
     def test_large_numbers_that_differ_little(self):
         rows = [f"{10**9 + i % 7},{i % 7 + 0.5}" for i in range(70)]
-        self.warned(('column "x" has different values near 1e+09, where f32 has steps of 64',), self.table(rows))
+        self.warned(('column "x" has different values near 1e+09, where f32 has steps of 64',), self.table(rows), "--run", "run")
         self.succeed(*TRAIN, self.table([f"{10**9 if i % 20 else i},{i if i % 20 else ''},{i % 7 + 0.5}" for i in range(70)], header="x,z,y"))
         self.succeed(*TRAIN, self.table([f"1000000000.3,{i},{i % 7 + 0.5}" for i in range(70)], header="x,z,y"))
 
@@ -153,6 +176,7 @@ class Reading(Case):
         self.assertIn("target: y,Class\n", self.succeed(*TRAIN, data, "--target", "y, Class"))
         self.fail_with(1, ('no column "class"; there is "Class"',), *TRAIN, data, "--target", "class")
         self.fail_with(1, ('no column "class"; there is "Class"',), *TRAIN, data, "--target", "y,class")
+        self.fail_with(1, ("--target ,y", "a name is empty"), *TRAIN, data, "--target", ",y")
 
     def test_standard_input_has_its_name(self):
         self.events(*TRAIN, self.table([f"{i % 5},{'ab'[i % 2]}" for i in range(40)]), "--save", "w")

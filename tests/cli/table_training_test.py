@@ -92,6 +92,11 @@ class TableTraining(Case):
         self.fail_with(1, ("the task", '"regression"'), *other, "2", "--task", "regression")
         self.table("t.csv", "x,way,kind", rows)
         self.assertIn("resuming from c/", self.succeed(*train, "2"))
+        # If the newest one is damaged, the one before it is compared.
+        newest = max((self.folder / "c").glob("*/weights.safetensors"), key=lambda path: path.stat().st_mtime_ns)
+        newest.write_bytes(newest.read_bytes()[:99])
+        self.table("t.csv", "x,way,kind", [(x, w, k.replace("p", "o")) for x, w, k in rows])
+        self.fail_with(1, ("--checkpoint c", "class 1", '"o"', '"p"'), *train, "3")
 
     def test_hints(self):
         """Each only where it applies."""

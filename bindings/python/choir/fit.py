@@ -42,7 +42,8 @@ class Model:
     """What a step is: a layer, or a function of a replica that gives results; a loss; an optimizer; metrics.
 
     The loss is the name of a function of choir/nn.h ("mean_squared_error"), or a function of labels and
-    results. Make a model in a strategy's scope."""
+    results. A dict of class weights needs the largest class as a key; classes that it lacks have the weight 1.
+    Make a model in a strategy's scope."""
 
     def __init__(self, net: Layer | Callable[[Replica], Tensor], loss: str | Callable[..., Tensor] | None = None,
                  optimizer: Optimizer | None = None, metrics: Sequence[Metric] = (), *, name: str | None = None,

@@ -104,7 +104,6 @@ class Optimizer(_Owned):
         if status:
             check(status)
 
-
     def add_gradient(self, replica: Replica, variable: Variable, gradient: Tensor) -> None:
         """Adds a replica's gradient of a variable, as for several losses: called in all replicas, in the same order."""
         check(replica.frame.call("choir_optimizer_add_gradient", self.pointer, replica.pointer, variable.pointer,

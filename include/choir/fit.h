@@ -190,7 +190,8 @@ typedef struct {
 	// place (choir_optimizer_swap_averages), and the next choir_fit swaps them back. Default: off.
 	choir_toggle use_averages;
 	// On: a stop on one worker stops all after a step, at the cost of a message per step. Off:
-	// after an epoch. Default: on if there are callbacks of batches.
+	// after an epoch. Default: on if there are callbacks of batches. Workers of one process always
+	// stop after a step.
 	choir_toggle stop_in_epochs;
 	choir_toggle save_at_stop; // on: choir_fit also saves after a stop in an epoch. Default: off
 	void *user; // of the functions below
@@ -215,8 +216,8 @@ typedef struct {
 //
 // CHOIR_INVALID: m lacks a loss or an optimizer; an unknown log; reduce_on_plateau with a FUNCTION
 // schedule; use_averages without ema_momentum; endless data without steps_per_epoch; data without
-// a batch. CHOIR_STATE also: a callback called choir_fit with m. Failures name the epoch and the
-// batch.
+// a batch; .validation for a train_step without a test_step. CHOIR_STATE also: a callback called
+// choir_fit with m. Failures name the epoch and the batch.
 CHOIR_MUST_CHECK choir_status choir_fit(
 		choir_model *m, choir_distributed_dataset *data, const choir_fit_options *o);
 

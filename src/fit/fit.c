@@ -21,6 +21,7 @@ typedef struct {
 	choir_distributed_dataset *data;
 	choir_values *values, *results;
 	int64_t batch, step; // completed in this epoch, and in all
+	bool stopped;
 } share;
 
 typedef struct {
@@ -69,14 +70,20 @@ static choir_status check_callbacks(fit *f)
 	return CHOIR_OK;
 }
 
+static choir_status check_end(const fit *f, int64_t batches)
+{
+	return f->o.steps_per_epoch > 0 || batches != CHOIR_INFINITE_CARDINALITY
+			? CHOIR_OK
+			: choir_fail(CHOIR_INVALID, "fit: the data have no end; .steps_per_epoch is needed");
+}
+
 static choir_status check_data(fit *f, choir_distributed_dataset *data)
 {
 	CHOIR_TRY(chi_model_check(f->m, data, "fit"));
 	f->batches = choir_distributed_dataset_cardinality(data);
+	CHOIR_TRY(check_end(f, f->batches));
 	if (f->o.steps_per_epoch > 0)
 		f->batches = f->o.steps_per_epoch;
-	else if (f->batches == CHOIR_INFINITE_CARDINALITY)
-		return choir_fail(CHOIR_INVALID, "fit: the data have no end; .steps_per_epoch is needed");
 	return CHOIR_OK;
 }
 
@@ -87,6 +94,9 @@ static choir_status open_shares(fit *f, choir_distributed_dataset *data)
 		return choir_error_status();
 	f->share[0].data = data;
 	f->batches = CHOIR_UNKNOWN_CARDINALITY;
+	if (f->o.worker_data != NULL && (data != NULL || f->o.train_steps != NULL))
+		return choir_fail(CHOIR_INVALID, "fit: .worker_data and %s are given; one is needed",
+				data != NULL ? "data" : ".train_steps");
 	if (f->o.worker_data != NULL && f->o.checkpoints != NULL && f->m->strategy->workers > 1)
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"fit: .checkpoints: %d workers are in different steps; one is needed",
@@ -111,6 +121,9 @@ static choir_status check(fit *f, choir_distributed_dataset *data)
 		return choir_fail(
 				CHOIR_STATE, "fit: a callback calls fit with its own model \"%s\"", m->o.name);
 	CHOIR_TRY(check_numbers(&f->o));
+	if (f->o.validation != NULL && m->o.train_step != NULL && m->o.test_step == NULL)
+		return choir_fail(CHOIR_INVALID,
+				"fit: .validation: model \"%s\" has no .test_step; it is needed", m->o.name);
 	if (f->o.validation != NULL)
 		CHOIR_TRY(chi_model_check(f->m, f->o.validation, "fit: validation"));
 	if (data == NULL &&
@@ -249,13 +262,14 @@ static choir_status judge(const fit *f, moment when, choir_status status)
 static choir_status save_now(const fit *f, moment when, bool due)
 {
 	choir_checkpoint_manager *c = f->o.checkpoints;
-	if (c == NULL)
+	if (c == NULL || !(due || (f->stop && f->o.save_at_stop == CHOIR_ON)))
 		return CHOIR_OK;
-	if (!f->stop || f->o.save_at_stop != CHOIR_ON)
-		return due ? judge(f, when, save(f, when)) : CHOIR_OK;
+	if (!f->stop)
+		return judge(f, when, save(f, when));
 	CHOIR_TRY(judge(f, when, choir_checkpoint_manager_wait(c))); // of an earlier one
-	CHOIR_TRY(save(f, when));
-	return choir_checkpoint_manager_wait(c);
+	const choir_status status = save(f, when);
+	return chi_strategy_abort(
+			f->m->strategy, status == CHOIR_OK ? choir_checkpoint_manager_wait(c) : status);
 }
 
 static choir_status resume(const fit *f)
@@ -273,13 +287,14 @@ typedef struct {
 
 static bool is_logged(const fit *f)
 {
-	return f->m->loss != NULL && f->o.log_every != CHOIR_NONE && choir_trace_is_on() &&
+	return f->o.log_every != CHOIR_NONE && choir_trace_is_on() &&
 			(f->m->step + 1) % f->o.log_every == 0;
 }
 
 static choir_status read_loss(const fit *f, bool logged, loss_so_far *now)
 {
-	return logged ? chi_metric_totals(f->m->loss, &now->total, &now->count) : CHOIR_OK;
+	return logged && f->m->loss != NULL ? chi_metric_totals(f->m->loss, &now->total, &now->count)
+										: CHOIR_OK;
 }
 
 static choir_status log_step(const fit *f, bool logged, const loss_so_far *before)
@@ -288,8 +303,9 @@ static choir_status log_step(const fit *f, bool logged, const loss_so_far *befor
 	CHOIR_TRY(read_loss(f, logged, &now));
 	if (!logged)
 		return CHOIR_OK;
-	choir_trace_scalar(
-			"train/loss", f->m->step, (now.total - before->total) / (now.count - before->count));
+	if (f->m->loss != NULL)
+		choir_trace_scalar("train/loss", f->m->step,
+				(now.total - before->total) / (now.count - before->count));
 	choir_trace_scalar(
 			"train/learning_rate", f->m->step, choir_optimizer_learning_rate(f->m->o.optimizer));
 	return CHOIR_OK;
@@ -347,14 +363,25 @@ static choir_status lead_step(fit *f, choir_strategy *group, share *own)
 	return end_step(f, f->o.checkpoint_every > 0 && m->step % f->o.checkpoint_every == 0);
 }
 
+static choir_status open_worker_data(const fit *f, choir_strategy *group, int worker)
+{
+	share *own = &f->share[worker];
+	own->data = f->o.worker_data(group, worker, f->o.user);
+	const choir_status status = choir_error_status();
+	if (own->data == NULL)
+		return chi_error_reason(
+				status == CHOIR_OK ? CHOIR_INVALID : status, "the function worker_data");
+	return check_end(f, choir_distributed_dataset_cardinality(own->data));
+}
+
 // A choir_worker_fn.
 static choir_status train_worker(choir_strategy *group, int worker, void *user)
 {
 	fit *f = user;
 	share *own = &f->share[worker];
 	choir_status status = CHOIR_OK;
-	if (own->data == NULL && (own->data = f->o.worker_data(group, worker, f->o.user)) == NULL)
-		return chi_error_reason(choir_error_status(), "the function worker_data");
+	if (own->data == NULL)
+		CHOIR_TRY(open_worker_data(f, group, worker));
 	own->batch = worker == 0 ? f->m->batch : 0;
 	bool stop = false;
 	int64_t batch = own->batch + 1, step = own->step + 1;
@@ -367,6 +394,7 @@ static choir_status train_worker(choir_strategy *group, int worker, void *user)
 	if (status != CHOIR_OK && status != CHOIR_END)
 		return chi_error_prefix("epoch %" PRId64 ", batch %" PRId64 ", step %" PRId64,
 				f->m->epochs + 1, batch, step);
+	own->stopped = stop;
 	if (worker == 0 && own->batch == 0 && !stop)
 		return choir_fail(CHOIR_INVALID, "the data have no batch; at least one is needed");
 	return CHOIR_OK;
@@ -374,24 +402,29 @@ static choir_status train_worker(choir_strategy *group, int worker, void *user)
 
 static choir_status train_steps(fit *f)
 {
-	choir_status status = CHOIR_OK;
-	while (status == CHOIR_OK && !f->stop) {
+	while (!f->stop) {
 		const choir_fit_event e = event_at(f, BATCH_BEGIN);
-		status = f->o.train_steps(&e, f->o.user);
+		const choir_status status = f->o.train_steps(&e, f->o.user);
 		if (status != CHOIR_OK && status != CHOIR_END)
 			return chi_strategy_abort(
 					f->m->strategy, chi_error_reason(status, "the function train_steps"));
-		CHOIR_TRY(end_step(f, status == CHOIR_OK));
+		if (status == CHOIR_END)
+			return CHOIR_OK;
+		CHOIR_TRY(end_step(f, true));
 	}
 	return CHOIR_OK;
 }
 
 static choir_status train_batches(fit *f)
 {
-	return f->o.train_steps != NULL ? train_steps(f)
-			: f->o.worker_data != NULL
-			? choir_strategy_run_workers(f->m->strategy, train_worker, f)
-			: train_worker(f->m->strategy, 0, f);
+	if (f->o.train_steps != NULL)
+		return train_steps(f);
+	if (f->o.worker_data == NULL)
+		return train_worker(f->m->strategy, 0, f);
+	CHOIR_TRY(choir_strategy_run_workers(f->m->strategy, train_worker, f));
+	for (int w = 0; w < f->m->strategy->workers; w++)
+		f->stop = f->stop || f->share[w].stopped;
+	return CHOIR_OK;
 }
 
 static choir_status validate(const fit *f)
@@ -490,6 +523,7 @@ static choir_status run(fit *f, choir_distributed_dataset *data, const choir_fit
 	f->m->fitting = true;
 	chi_atomic32_store(&f->m->stop, 0);
 	const choir_status status = train(f);
+	f->m->stopped = f->stop;
 	f->m->fitting = f->m->counting = false;
 	return status == CHOIR_OK ? status : chi_error_prefix("fit");
 }

@@ -14,6 +14,8 @@
 #include <math.h>
 #include <stdio.h>
 
+enum { MAX_EPOCHS = 10000000 }; // the history of more may be too large
+
 static choir_status check_options(const choir_model_options *o)
 {
 	if (o->layer != NULL && o->forward != NULL)
@@ -26,6 +28,13 @@ static choir_status check_options(const choir_model_options *o)
 		return choir_fail(CHOIR_INVALID,
 				"model: it has %s; .loss, or .train_step and .test_step are needed",
 				o->loss != NULL ? "a loss and a train_step" : "a test_step without a train_step");
+	if (o->train_step != NULL &&
+			(o->sample_weights != NULL || o->n_classes > 0 || o->regularized != NULL))
+		return choir_fail(CHOIR_INVALID,
+				"model: it has a train_step and .%s; such a step adds them to its loss itself",
+				o->sample_weights != NULL  ? "sample_weights"
+						: o->n_classes > 0 ? "class_weights"
+										   : "regularized");
 	if ((o->n_classes > 0 && o->class_weights == NULL) || (o->n_metrics > 0 && o->metrics == NULL))
 		return chi_error_null("model: %s is NULL",
 				o->n_classes > 0 && o->class_weights == NULL ? ".class_weights" : ".metrics");
@@ -307,7 +316,7 @@ void choir_model_stop(choir_model *m)
 
 bool choir_model_stopped(const choir_model *m)
 {
-	return m != NULL && chi_atomic32_load(&m->stop) != 0;
+	return m != NULL && (m->fitting ? chi_atomic32_load(&m->stop) != 0 : m->stopped);
 }
 
 int64_t choir_model_epochs(const choir_model *m)
@@ -342,13 +351,13 @@ choir_status choir_model_set_progress(choir_model *m, const choir_fit_progress *
 	CHOIR_TRY(chi_context_need_cross(m->strategy, "set_progress"));
 	if (m->fitting)
 		return choir_fail(CHOIR_STATE, "set_progress: model \"%s\" is in choir_fit", m->o.name);
-	if (p.epochs < 0 || p.epochs > INT32_MAX || p.batch < 0 || p.step < 0 || p.waited < 0 ||
+	if (p.epochs < 0 || p.epochs > MAX_EPOCHS || p.batch < 0 || p.step < 0 || p.waited < 0 ||
 			p.best_epoch < 0 || p.best_epoch > p.epochs)
 		return choir_fail(CHOIR_INVALID,
 				"set_progress: epochs %" PRId64 ", batch %" PRId64 ", step %" PRId64
 				", waited %" PRId64 ", best epoch %" PRId64 "; numbers of 0 or more are needed, "
-				"and a best epoch among the epochs",
-				p.epochs, p.batch, p.step, p.waited, p.best_epoch);
+				"at most %d epochs, and a best epoch among the epochs",
+				p.epochs, p.batch, p.step, p.waited, p.best_epoch, MAX_EPOCHS);
 	const size_t logs = (size_t) p.epochs * m->logs;
 	if (!chi_grow(&m->history, &m->capacity, logs + 1, sizeof *m->history))
 		return choir_error_status();

@@ -18,6 +18,7 @@ struct choir_model {
 	double *history; // [epochs][logs]
 	size_t capacity;
 	bool fitting, counting; // the metrics count the running epoch
+	bool stopped;
 	chi_atomic32 stop;
 
 	// Saved in checkpoints.

@@ -299,6 +299,15 @@ static choir_dataset *rows(choir_missing missing, choir_bad_record wrong, const 
 					.missing_texts = 1, .missing_text = &text));
 }
 
+static choir_dataset *kept(bool finite, bool optional)
+{
+	const choir_csv_column a = {
+		.name = "a", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F32, .optional = optional
+	};
+	return choir_csv_dataset_new(scratch_text("rows.csv", "a,b\n1,2\n3,4\n"),
+			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &a, .finite = finite));
+}
+
 static choir_dataset *records(choir_bad_record wrong)
 {
 	return choir_tfrecord_dataset_new(scratch_text("no.tfrecord", ""),
@@ -312,6 +321,7 @@ TEST(signatures_hold_which_rows_are_left_out)
 			rows(CHOIR_MISSING_DROP, CHOIR_BAD_RECORD_ERROR, "?"),
 			rows(CHOIR_MISSING_DROP, CHOIR_BAD_RECORD_SKIP, "?"),
 			rows(CHOIR_MISSING_DROP, CHOIR_BAD_RECORD_ERROR, "-"));
+	TELL_APART(kept(false, false), kept(true, false), kept(false, true));
 	TELL_APART(records(CHOIR_BAD_RECORD_ERROR), records(CHOIR_BAD_RECORD_SKIP));
 	const char *path = scratch_text("some.txt", "a\n");
 	TELL_APART(choir_text_lines_dataset_new(path, "x", CHOIR_BAD_RECORD_ERROR),

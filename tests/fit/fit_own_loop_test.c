@@ -2,6 +2,8 @@
 // model's own steps, saves that may fail, progress that the program keeps, and data of workers.
 #include "fit/training.h"
 
+#include "base/atomic.h"
+#include "base/status.h"
 #include "choir/scope.h"
 #include "choir/trace.h"
 #include "test.h"
@@ -173,6 +175,9 @@ TEST(own_steps_have_no_loss_beside_them)
 		assert_null(choir_model_new(CHOIR_OPTIONS(choir_model_options, .name = "both",
 				.train_step = train_step, .loss = choir_sparse_softmax_cross_entropy)));
 		assert_failed(choir_error_status(), CHOIR_INVALID, "a loss and a train_step");
+		assert_null(choir_model_new(CHOIR_OPTIONS(choir_model_options, .name = "weighed",
+				.train_step = train_step, .sample_weights = "weight")));
+		assert_failed(choir_error_status(), CHOIR_INVALID, "train_step and .sample_weights");
 		assert_null(choir_model_new(CHOIR_OPTIONS(choir_model_options, .name = "half",
 				.layer = p.t.layers, .test_step = test_step)));
 		assert_failed(choir_error_status(), CHOIR_INVALID, "test_step");
@@ -277,6 +282,9 @@ TEST(progress_has_the_best_weights)
 	assert_failed(choir_model_set_progress(
 						  p.model, CHOIR_OPTIONS(choir_fit_progress, .epochs = 1, .step = -1)),
 			CHOIR_INVALID, "step -1");
+	assert_failed(choir_model_set_progress(
+						  p.model, CHOIR_OPTIONS(choir_fit_progress, .epochs = 10000001)),
+			CHOIR_INVALID, "epochs 10000001*at most 10000000");
 	assert_failed(choir_model_set_progress(NULL, NULL), CHOIR_INVALID, "set_progress*model");
 	close_program(&p);
 }
@@ -296,6 +304,52 @@ TEST(data_of_one_worker_have_the_bits_of_data)
 	must(fit(&p, &(choir_fit_options){ .worker_data = open_data }));
 	assert_true(choir_strategy_hash(p.t.strategy) == whole());
 	assert_true(p.data[0] == p.t.train && p.data[1] == NULL);
+	close_program(&p);
+}
+
+static choir_distributed_dataset *no_data(choir_strategy *group, int worker, void *user)
+{
+	(void) group, (void) worker, (void) user;
+	return NULL;
+}
+
+static choir_status stop_at_the_end(const choir_fit_event *e, void *user)
+{
+	(void) user;
+	choir_model_stop(e->model);
+	return CHOIR_END;
+}
+
+TEST(data_that_cannot_be)
+{
+	program p = open_program("cpu:0", 1, NULL);
+	chi_error_clear();
+	assert_failed(fit(&p, &(choir_fit_options){ .worker_data = no_data }), CHOIR_INVALID,
+			"fit*worker_data*no reason");
+	assert_failed(choir_fit(p.model, p.t.train,
+						  CHOIR_OPTIONS(choir_fit_options, .worker_data = open_data, .user = &p)),
+			CHOIR_INVALID, "fit*.worker_data and data");
+	assert_failed(fit(&p,
+						  &(choir_fit_options){
+								  .worker_data = open_data, .train_steps = stop_at_the_end }),
+			CHOIR_INVALID, "fit*.worker_data and .train_steps");
+	CHOIR_SCOPE (p.t.strategy)
+		p.model = choir_model_new(CHOIR_OPTIONS(choir_model_options, .name = "half",
+				.optimizer = p.t.optimizer, .train_step = train_step, .user = &p));
+	assert_failed(fit(&p, &(choir_fit_options){ .size = 0 }), CHOIR_INVALID,
+			"fit*.validation*\"half\"*.test_step");
+	close_program(&p);
+}
+
+TEST(a_stop_at_an_epoch_s_end_counts_the_epoch)
+{
+	program p = open_program("cpu:0", 1, NULL);
+	must(fit(&p, &(choir_fit_options){ .train_steps = stop_at_the_end }));
+	assert_int_equal(choir_model_epochs(p.model), 1);
+	assert_true(choir_model_stopped(p.model));
+	must(fit(&p, &(choir_fit_options){ .worker_data = open_data }));
+	choir_model_stop(p.model); // no fit runs
+	assert_false(choir_model_stopped(p.model));
 	close_program(&p);
 }
 
@@ -343,7 +397,12 @@ TEST(a_function_may_train_the_steps)
 typedef struct {
 	int64_t rows[2], fails; // fails: this worker's data
 	int64_t stop_at, steps; // of worker 0
+	uint64_t stop_of_all;
+	int64_t epochs;
+	chi_atomic64 all;
+	choir_model *model;
 } crew;
+static crew *counted;
 
 static choir_distributed_dataset *rows_of(choir_strategy *group, int worker, void *user)
 {
@@ -373,6 +432,8 @@ static choir_status count(const choir_fit_event *e, void *user)
 
 static choir_tensor *sum_of(choir_tensor *labels, choir_tensor *results)
 {
+	if (chi_atomic64_add(&counted->all, 1) + 1 == counted->stop_of_all)
+		choir_model_stop(counted->model);
 	(void) labels; // each example adds -1 to the gradient of the bias
 	return choir_reshape(
 			choir_scale(results, -1), CHOIR_SHAPE(choir_tensor_shape(results)->dim[0]));
@@ -392,6 +453,9 @@ static double train_crew(crew *c, int64_t epochs, const char *folder, choir_stat
 				.optimizer = choir_optimizer_new(
 						CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .learning_rate = 1))));
 	}
+	counted = c;
+	c->model = m;
+	chi_atomic64_store(&c->all, 0);
 	const choir_callback callback = { .size = sizeof callback, .batch_end = count, .user = c };
 	choir_checkpoint_manager *checkpoints =
 			folder == NULL ? NULL : choir_checkpoint_manager_new(s, folder, NULL);
@@ -403,6 +467,7 @@ static double train_crew(crew *c, int64_t epochs, const char *folder, choir_stat
 	const double bias = choir_tensor_number(
 			choir_reshape(choir_variable_read(choir_layer_variable(layer, 1), f), CHOIR_SCALAR));
 	choir_frame_free(f);
+	c->epochs = choir_model_epochs(m);
 	choir_checkpoint_manager_free(checkpoints);
 	choir_strategy_free(s);
 	return bias;
@@ -422,6 +487,12 @@ TEST(each_worker_trains_its_own_data)
 	assert_true(train_crew(&c, 4, NULL, &status) < 4 * (3 + 16));
 	must(status);
 	assert_int_equal(c.steps, 5);
+	c.stop_at = 0;
+	c.stop_of_all = 12; // worker 0 has ended
+	train_crew(&c, 4, NULL, &status);
+	must(status);
+	assert_int_equal(c.epochs, 0);
+	c.stop_of_all = 0;
 	c.fails = 1;
 	train_crew(&c, 1, NULL, &status);
 	assert_failed(status, CHOIR_IO, "fit*worker 1*no more paper");

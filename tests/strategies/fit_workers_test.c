@@ -1,6 +1,7 @@
 // The training loop of several workers: the bits of one, stops and failures of one worker.
 #include "strategies/process_group.h"
 #include "test.h"
+#include "train/files.h"
 
 #include <string.h>
 
@@ -22,6 +23,7 @@ typedef struct {
 	uint64_t hash; // of one worker
 	int64_t stop_at, fail_at; // steps of worker 1; 0: never
 	choir_toggle stop_in_epochs;
+	bool save_fails; // of worker 1, at the stop
 } job;
 
 typedef struct {
@@ -36,6 +38,13 @@ static choir_status batch_ends(const choir_fit_event *e, void *user)
 		choir_model_stop(e->model);
 	return o->worker == 1 && e->step == o->of->fail_at ? choir_fail(CHOIR_IO, "no more paper")
 													   : CHOIR_OK;
+}
+
+static choir_status save(const choir_fit_event *e, void *user)
+{
+	const own *o = user;
+	(void) e;
+	return o->worker == 1 ? choir_fail(CHOIR_IO, "no more paper") : CHOIR_OK;
 }
 
 static choir_distributed_dataset *distribute(choir_strategy *s)
@@ -61,10 +70,16 @@ static choir_status fit(choir_strategy *s, const own *o, choir_model **m, int64_
 	const choir_callback callback = {
 		.size = sizeof callback, .batch_end = batch_ends, .user = (void *) (uintptr_t) o
 	};
-	CHOIR_TRY(choir_fit(*m, train,
+	choir_checkpoint_manager *checkpoints = o->of->save_fails
+			? choir_checkpoint_manager_new(s, files_path("workers"), NULL)
+			: NULL;
+	const choir_status status = choir_fit(*m, train,
 			CHOIR_OPTIONS(choir_fit_options, .epochs = EPOCHS, .validation = test,
-					.callbacks = &callback, .n_callbacks = 1,
-					.stop_in_epochs = o->of->stop_in_epochs)));
+					.callbacks = &callback, .n_callbacks = 1, .checkpoints = checkpoints,
+					.save = save, .save_at_stop = CHOIR_ON, .user = (void *) (uintptr_t) o,
+					.stop_in_epochs = o->of->stop_in_epochs));
+	choir_checkpoint_manager_free(checkpoints);
+	CHOIR_TRY(status);
 	choir_frame *f = choir_frame_new(NULL);
 	const choir_tensor *all = choir_predict(*m, test, f);
 	*rows = all == NULL ? 0 : choir_tensor_shape(all)->dim[0];
@@ -81,7 +96,7 @@ static const char *worker(choir_strategy *s, int w, void *user)
 	if (s == NULL)
 		return choir_error();
 	const choir_status status = fit(s, &o, &m, &rows);
-	if (j->fail_at > 0)
+	if (j->fail_at > 0 || j->save_fails)
 		return w == 1 ? peers_last_failure(CHOIR_IO, "fit*epoch 1*batch 3", "no more paper")
 					  : peers_last_failure(CHOIR_CANCELLED, "worker 1", "no more paper");
 	if (status != CHOIR_OK)
@@ -127,4 +142,7 @@ TEST(one_worker_stops_all)
 TEST(one_worker_fails_all)
 {
 	run(&(job){ .fail_at = 3 });
+	run(&(job){ .stop_at = 3, .save_fails = true });
 }
+
+TEST_GROUP(NULL, files_teardown)

@@ -52,7 +52,8 @@ typedef struct choir_connection_table {
 	// peer may be dropped with CHOIR_OK.
 	choir_status (*send)(void *self, uint64_t connection, const choir_connection_part parts[],
 			int n, size_t *sent);
-	// CHOIR_END: the peer has closed the connection, and all its bytes have been received.
+	// CHOIR_END: the peer has closed the connection, and all its bytes have been received; after
+	// dropped parts, also a failed connection.
 	// CHOIR_PEER_LOST: the connection has failed. CHOIR_INVALID: the peer has not proved the key.
 	choir_status (*receive)(
 			void *self, uint64_t connection, void *data, size_t capacity, size_t *received);

@@ -85,6 +85,7 @@ static int prepare(chi_export *e, const choir_export_options *o, int x)
 
 static int to_units(chi_export *e, const choir_export_options *o, int y)
 {
+	y = chi_export_keep_last_place(e, y);
 	if (y == CHOIR_NONE || o->output_mean == NULL)
 		return y;
 	const choir_shape shape = *chi_export_shape(e, y);

@@ -80,6 +80,8 @@ int chi_export_dense(chi_export *e, choir_activation activation, int x, choir_va
 		choir_variable *bias);
 
 int chi_export_new_value(chi_export *e, choir_shape shape, bool varies, bool input);
-// Only a sequence's last time step is kept, and all memory gets its offset.
+// Only a sequence's last time step.
+int chi_export_keep_last_place(chi_export *e, int y);
+// All memory gets its offset.
 choir_status chi_export_finish(chi_export *e, int out);
 choir_status chi_export_print(const chi_export *e, const choir_export_options *o, chi_writer *to);

@@ -6,8 +6,11 @@
 #include <limits.h>
 
 // Row-wise instructions at the end compute one row; without any, the last row is copied.
-static int keep_last_place(chi_export *e, int out)
+int chi_export_keep_last_place(chi_export *e, int y)
 {
+	if (y == CHOIR_NONE || !e->value[y].varies)
+		return y;
+	int out = y;
 	choir_shape one = e->value[out].shape;
 	one.dim[0] = 1;
 	bool any = false;
@@ -21,8 +24,11 @@ static int keep_last_place(chi_export *e, int out)
 		if (i == 0 || e->instruction[i - 1].out != out)
 			break;
 	}
-	if (any)
-		return e->instruction[e->instructions - 1].out;
+	if (any) {
+		e->value[y].shape = one;
+		e->value[y].varies = false;
+		return y;
+	}
 	return chi_export_call(e, CHI_C_LAST_PLACE, out, one, ", %d", (int) one.dim[1]);
 }
 
@@ -99,8 +105,6 @@ static choir_status place(chi_export *e, size_t which)
 
 choir_status chi_export_finish(chi_export *e, int out)
 {
-	if (out != CHOIR_NONE && e->value[out].varies)
-		out = keep_last_place(e, out);
 	if (out == CHOIR_NONE)
 		return choir_error_status();
 	if (e->instructions == 0 || e->memory[e->value[out].memory].given)

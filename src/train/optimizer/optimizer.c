@@ -309,6 +309,12 @@ static choir_status find_sources(const choir_optimizer *o, const choir_tape *tap
 		if (v->trainable && v->shards == 0 && is_chosen(c, v))
 			(*sources)[(*n)++] = tape->reads[i];
 	}
+	if (*n == 0 && c != NULL)
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"%s: minimize_variables: of %zu variables, no trainable one was read since the "
+				"tape "
+				"began; one is needed",
+				o->kind->name, c->n);
 	if (*n == 0)
 		return chi_frame_fail(f, CHOIR_INVALID,
 				"%s: minimize: no trainable variable was read since the tape began",
@@ -353,7 +359,7 @@ choir_status choir_optimizer_minimize_variables(choir_optimizer *o, choir_tensor
 {
 	for (size_t i = 0; i < n; i++)
 		if (variables == NULL || variables[i] == NULL)
-			return choir_fail(
+			return chi_frame_fail(tape != NULL ? tape->frame : choir_tensor_frame(loss),
 					CHOIR_INVALID, "minimize_variables: variable %zu of %zu is NULL", i, n);
 	return minimize(o, loss, tape, &(chosen){ n, variables });
 }

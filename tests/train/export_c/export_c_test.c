@@ -341,6 +341,37 @@ TEST_WITHIN(missing_numbers_and_units_of_the_data, scoped_open, scoped_close)
 	dlclose(library);
 }
 
+TEST_WITHIN(units_of_a_sequence, scoped_open, scoped_close)
+{
+	typedef int predict_fn(const void *, int, float *, float *);
+	static const float mean[] = { 7.5f }, deviation[] = { 2 };
+	static const uint8_t bytes[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	const choir_export_options o = {
+		.size = sizeof o, .output_mean = mean, .output_deviation = deviation
+	};
+	choir_layer *token = choir_embedding_new("units", 11, 1);
+	choir_layer *const ends[] = { choir_dense_new("units/out", 1, 1, CHOIR_LINEAR),
+		choir_residual_new(choir_activation_new(CHOIR_TANH), NULL, CHOIR_LINEAR) };
+	for (size_t k = 0; k < 2; k++) {
+		choir_layer *l = SEQUENCE(token, ends[k]);
+		float y[2], scratch[64];
+		stir(l);
+		for (int units = 0; units < 2; units++) {
+			predict_fn *function = NULL;
+			void *library;
+			assert_int_equal(choir_layer_export_c(l, CHOIR_U8, CHOIR_SHAPE(8), units ? &o : NULL,
+									 files_path("model.c")),
+					CHOIR_OK);
+			void *found = compile(files_path("model.c"), &library);
+			memcpy(&function, &found, sizeof found);
+			assert_int_equal(function(bytes, 5, &y[units], scratch), 0);
+			dlclose(library);
+		}
+		const float product = y[0] * deviation[0];
+		assert_true(y[1] == product + mean[0]);
+	}
+}
+
 static void assert_refused(choir_layer *l, choir_dtype dtype, choir_shape input,
 		const choir_export_options *o, choir_status status, const char *text)
 {

@@ -77,7 +77,7 @@ TEST(chosen_variables_that_cannot_be)
 	CHOIR_SCOPE (s)
 		m.variables[0] = choir_variable_new("unread", CHOIR_SHAPE(2), NULL);
 	assert_failed(choir_strategy_run(s, step, &m, NULL, NULL), CHOIR_INVALID,
-			"minimize*no trainable variable");
+			"minimize_variables: of 1 variables, no trainable one was read");
 	m.variables[0] = NULL;
 	assert_failed(choir_strategy_run(s, step, &m, NULL, NULL), CHOIR_INVALID,
 			"minimize_variables*variable 0*NULL");

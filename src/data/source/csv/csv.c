@@ -78,7 +78,7 @@ static row_end wrong_field(
 		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, const char *what)
 {
 	char shown[CHI_CSV_SHOWN_SIZE];
-	if (!c->schema.skip)
+	if (!c->schema.skip && !f->optional)
 		chi_csv_wrong(
 				&c->rows, at, "column \"%s\": \"%s\" %s", f->name, chi_csv_show(t, shown), what);
 	return ROW_WRONG;
@@ -98,7 +98,7 @@ static row_end missing(csv *c, const chi_csv_field *f, const char *at, void *to)
 			*(double *) to = NAN;
 		return ROW_GOOD;
 	}
-	if (!c->schema.skip)
+	if (!c->schema.skip && !f->optional)
 		chi_csv_wrong(&c->rows, at, "column \"%s\" has no value", f->name);
 	return ROW_WRONG;
 }
@@ -136,7 +136,7 @@ static row_end take_category(
 		return ROW_GOOD;
 	if (!chi_text_is_utf8(t->text, t->length))
 		return wrong_field(c, f, t, at, "is not UTF-8");
-	return c->schema.skip ? ROW_WRONG : unknown_category(c, f, t, at);
+	return c->schema.skip || f->optional ? ROW_WRONG : unknown_category(c, f, t, at);
 }
 
 static row_end take_date(
@@ -365,6 +365,11 @@ static uint64_t csv_signature(const choir_dataset *d)
 		sum = chi_hash_mix(sum + (uint64_t) s->decimal);
 	for (size_t i = 0; i < s->missing_texts; i++)
 		sum = chi_hash_mix(sum + chi_hash_text(s->missing_text[i]));
+	if (s->finite)
+		sum = chi_hash_mix(sum + s->finite);
+	for (size_t i = 0; i < s->n; i++)
+		if (s->field[i].optional)
+			sum = chi_hash_mix(sum + i + 2);
 	return sum;
 }
 
@@ -413,14 +418,16 @@ static bool needs_infer(const chi_csv_schema *s, const choir_csv_options *o)
 static choir_status check_seek_index(char separator, char quote, char decimal)
 {
 	static const char taken[] = "0123456789+-.eE\r\n";
+	char shown[2][8];
 	if (decimal != '\0' && decimal != '.' && decimal != ',')
 		return choir_fail(CHOIR_INVALID,
 				"csv dataset: decimal '%c' given; a point or a comma needed", decimal);
 	if (separator == quote || strchr(taken, separator) || strchr(taken, quote))
 		return choir_fail(CHOIR_INVALID,
-				"csv dataset: separator '%c' and quote '%c' given; two different characters that "
+				"csv dataset: separator '%s' and quote '%s' given; two different characters that "
 				"no number contains needed",
-				separator, quote);
+				chi_text_clean((const char[]){ separator, '\0' }, shown[0], sizeof shown[0]),
+				chi_text_clean((const char[]){ quote, '\0' }, shown[1], sizeof shown[1]));
 	return CHOIR_OK;
 }
 
@@ -448,6 +455,8 @@ static choir_status prepare(csv *c, const char *path, const choir_csv_options *o
 	CHOIR_TRY(chi_csv_open(&c->rows));
 	if (o->find_separator && !o->separator && c->schema.header)
 		CHOIR_TRY(chi_csv_find_separator(&c->rows));
+	if (check_seek_index(c->rows.separator, quote, o->decimal) != CHOIR_OK)
+		return chi_error_prefix("%s", c->paths.path[0]);
 	c->schema.numbers_missing =
 			c->schema.numbers_missing || c->rows.separator == c->schema.decimal;
 	c->schema.file = c->paths.path[0];
@@ -556,8 +565,9 @@ bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferr
 	};
 	if (!f->odd)
 		return true;
-	found->other_row = f->odd[CHI_CSV_ODD_NUMBER].row;
-	found->other = f->odd[CHI_CSV_ODD_NUMBER].text;
+	const chi_csv_odd *number = &f->odd[CHI_CSV_ODD_NUMBER];
+	found->other_row = number->row;
+	found->other = number->row > 0 ? number->text : NULL;
 	for (size_t k = 0; k < CHI_CSV_ODDS && !is_mostly(f, k, found); k++)
 		continue;
 	return true;

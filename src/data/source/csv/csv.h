@@ -90,8 +90,9 @@ typedef struct {
 	bool wanted : 1, category : 1, one_hot : 1, date : 1, indicator : 1, drop : 1, optional : 1;
 	bool again : 1; // texts came after numbers: incomplete
 	bool other : 1; // unlisted; gathered if possible
-	bool many : 1; // other: too many texts; a class: a number
+	bool many : 1; // other: too many texts
 	bool classes : 1;
+	bool plain : 1; // classes: numbers that are no categories
 	bool words : 1; // odd is incomplete: texts are not the exception
 } chi_csv_field;
 

@@ -13,6 +13,7 @@ enum { KEY_SIZE = 40 };
 
 typedef struct {
 	double value;
+	int64_t whole; // or 0
 	const char *text;
 } class_text;
 
@@ -21,11 +22,10 @@ static bool key_of(const chi_csv_schema *s, const chi_csv_text *t, char key[KEY_
 	chi_decimal d;
 	int64_t whole;
 	double value;
-	if (!chi_csv_number(s, t, &d))
-		return false;
-	if (chi_decimal_whole(&d, &whole))
+	const bool number = chi_csv_number(s, t, &d);
+	if (number && chi_decimal_whole(&d, &whole))
 		snprintf(key, KEY_SIZE, "%lld", (long long) whole);
-	else if (chi_decimal_f64(&d, &value))
+	else if (number ? chi_decimal_f64(&d, &value) : chi_csv_not_finite(t, &value))
 		snprintf(key, KEY_SIZE, "%.17g", value);
 	else
 		return false;
@@ -59,48 +59,62 @@ int32_t chi_csv_find_class(
 	char key[KEY_SIZE];
 	if (!f->keys)
 		return chi_categories_find(f->categories, field->text, field->length);
-	return key_of(s, field, key) ? chi_categories_find(f->keys, key, strlen(key)) : -1;
+	if (key_of(s, field, key))
+		return chi_categories_find(f->keys, key, strlen(key));
+	return chi_categories_find(f->keys, field->text, field->length);
 }
 
 static int by_value(const void *a, const void *b)
 {
 	const class_text *x = a, *y = b;
-	const int order = (x->value > y->value) - (x->value < y->value);
+	int order = (x->value > y->value) - (x->value < y->value);
+	if (order == 0)
+		order = (x->whole > y->whole) - (x->whole < y->whole);
 	return order ? order : strcmp(x->text, y->text);
 }
 
 // *whole: all values are.
-static double value_of(const chi_csv_schema *s, const char *text, bool *whole)
+static class_text read_text(const chi_csv_schema *s, const char *text, bool *whole)
 {
 	const chi_csv_text t = { text, strlen(text) };
 	chi_decimal d;
-	int64_t integer;
-	double value = HUGE_VAL;
+	class_text c = { HUGE_VAL, 0, text };
 	const bool number = chi_csv_number(s, &t, &d);
-	*whole = *whole && number && chi_decimal_whole(&d, &integer);
-	if (!number || !chi_decimal_f64(&d, &value))
-		(void) chi_csv_not_finite(&t, &value);
-	return isnan(value) ? HUGE_VAL : value;
+	const bool is_whole = number && chi_decimal_whole(&d, &c.whole);
+	*whole = *whole && is_whole;
+	if (!number || !chi_decimal_f64(&d, &c.value))
+		(void) chi_csv_not_finite(&t, &c.value);
+	if (isnan(c.value))
+		c.value = HUGE_VAL;
+	return c;
 }
 
 static void forget(chi_csv_field *f)
 {
 	chi_categories_free(f->categories);
 	f->categories = NULL;
-	f->many = true;
+	chi_categories_free(f->keys);
+	f->keys = NULL;
+	f->plain = true;
 }
 
 // One text of each value. *plain: these are 0, 1, 2, ...
 static choir_status take_distinct(
-		chi_csv_field *f, size_t n, const class_text texts[], bool *plain)
+		const chi_csv_schema *s, chi_csv_field *f, size_t n, const class_text texts[], bool *plain)
 {
-	char number[KEY_SIZE];
+	char number[KEY_SIZE], key[KEY_SIZE];
 	chi_categories *distinct = chi_categories_new();
-	choir_status status = distinct ? CHOIR_OK : CHOIR_NO_MEMORY;
+	f->keys = chi_categories_new();
+	choir_status status = distinct && f->keys ? CHOIR_OK : CHOIR_NO_MEMORY;
 	for (size_t i = 0; i < n && status == CHOIR_OK; i++) {
 		const class_text *t = &texts[i];
-		if (i > 0 && t[-1].value == t->value && isfinite(t->value))
+		const chi_csv_text all = { t->text, strlen(t->text) };
+		const char *k = key_of(s, &all, key) ? key : t->text;
+		if (chi_categories_find(f->keys, k, strlen(k)) >= 0)
 			continue;
+		status = chi_categories_add(f->keys, k, strlen(k));
+		if (status != CHOIR_OK)
+			break;
 		snprintf(number, sizeof number, "%zu", chi_categories_count(distinct));
 		*plain = *plain && strcmp(number, t->text) == 0;
 		status = chi_categories_add(distinct, t->text, strlen(t->text));
@@ -123,17 +137,16 @@ choir_status chi_csv_infer_classes(chi_csv_schema *s, chi_csv_field *f)
 		return CHOIR_NO_MEMORY;
 	for (size_t i = 0; i < n; i++) {
 		const char *text = chi_categories_text(f->categories, i);
-		texts[i] = (class_text){ value_of(s, text, &whole), text };
+		texts[i] = read_text(s, text, &whole);
 	}
 	qsort(texts, n, sizeof *texts, by_value);
 	const bool many = !whole && n > CHI_MAX_REAL_CLASSES;
-	const choir_status status = many ? CHOIR_OK : take_distinct(f, n, texts, &plain);
+	const choir_status status = many ? CHOIR_OK : take_distinct(s, f, n, texts, &plain);
 	chi_free(texts);
 	CHOIR_TRY(status);
 	if (n > 0 && whole)
 		f->found = CHI_CSV_WHOLE;
-	if (!many && !plain)
-		return chi_csv_key_classes(s, f);
-	forget(f);
+	if (many || plain)
+		forget(f);
 	return CHOIR_OK;
 }

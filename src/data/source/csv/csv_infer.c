@@ -255,10 +255,11 @@ bool chi_csv_not_finite(const chi_csv_text *field, double *value)
 	return false;
 }
 
+enum { NO_POINT = 1 };
+
 // If the separator is a decimal comma too, a number goes on behind a field without one.
 bool chi_csv_number(const chi_csv_schema *s, const chi_csv_text *field, chi_decimal *d)
 {
-	enum { NO_POINT = 1 };
 	const bool bounded = s->decimal != '.' && !memchr(field->text, s->decimal, field->length);
 	return chi_decimal_read_with(field->text, bounded ? NO_POINT : s->decimal, d) &&
 			d->end == field->text + field->length;
@@ -311,14 +312,25 @@ static choir_status begin_watch(const chi_csv_schema *s, chi_csv_field *f, chi_c
 	return CHOIR_OK;
 }
 
+// Ends before a whole character.
+static size_t shown_length(const chi_csv_text *t)
+{
+	size_t n = t->length < CHI_CSV_SHOWN ? t->length : CHI_CSV_SHOWN - 1;
+	while (n > 0 && n < t->length && ((unsigned char) t->text[n] & 0xc0) == 0x80)
+		n--;
+	return n;
+}
+
 static void watch(const chi_csv_rows *r, const chi_csv_schema *s, chi_csv_field *f,
 		const chi_csv_text *t, chi_csv_found kind)
 {
 	chi_decimal d;
+	const bool comma = s->decimal == '.' && memchr(t->text, ',', t->length);
 	const bool fits[CHI_CSV_ODDS] = {
 		[CHI_CSV_ODD_NUMBER] = kind == CHI_CSV_WHOLE || kind == CHI_CSV_REAL,
 		[CHI_CSV_ODD_DATE] = kind == CHI_CSV_DATE,
-		[CHI_CSV_ODD_COMMA] = s->decimal == '.' && chi_decimal_read_with(t->text, ',', &d) &&
+		[CHI_CSV_ODD_COMMA] = s->decimal == '.' &&
+				chi_decimal_read_with(t->text, comma ? ',' : NO_POINT, &d) &&
 				d.end == t->text + t->length,
 	};
 	for (size_t k = 0; k < CHI_CSV_ODDS; k++) {
@@ -326,8 +338,7 @@ static void watch(const chi_csv_rows *r, const chi_csv_schema *s, chi_csv_field 
 		odd->n += !fits[k];
 		if (!fits[k] && odd->row == 0) {
 			odd->row = r->row;
-			snprintf(odd->text, sizeof odd->text, "%.*s",
-					(int) (t->length < CHI_CSV_SHOWN ? t->length : CHI_CSV_SHOWN - 1), t->text);
+			snprintf(odd->text, sizeof odd->text, "%.*s", (int) shown_length(t), t->text);
 		}
 	}
 	f->words = !is_watched(s, f);
@@ -342,7 +353,8 @@ static void leave_out(chi_csv_field *f)
 {
 	chi_categories_free(f->categories);
 	f->categories = NULL;
-	f->many = true;
+	f->many = f->other;
+	f->plain = f->classes;
 	f->again = false;
 }
 
@@ -373,7 +385,7 @@ static choir_status collect(
 		return CHOIR_OK;
 	}
 	if (!is_utf8) {
-		if (s->skip)
+		if (s->skip || (f->as && f->as->optional))
 			return CHOIR_OK;
 		return chi_csv_wrong(
 				r, NULL, "column \"%s\": \"%s\" is not UTF-8", f->name, chi_csv_show(t, shown));

@@ -150,8 +150,15 @@ choir_status chi_csv_open(chi_csv_rows *r)
 	CHOIR_TRY(chi_csv_refill(r));
 	if (strncmp(r->buffer, mark, sizeof mark - 1) == 0)
 		r->at = sizeof mark - 1;
-	if (r->named_separator && names_separator(r->buffer + r->at))
-		r->at += strcspn(r->buffer + r->at, "\n");
+	const char *first = r->buffer + r->at;
+	if (!r->named_separator || !names_separator(first))
+		return CHOIR_OK;
+	if (first[4] != r->separator)
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: its first line names another separator than that of %s; all files need the "
+				"same one",
+				chi_csv_name(r), r->paths->path[0]);
+	r->at += strcspn(first, "\n");
 	return CHOIR_OK;
 }
 

@@ -156,7 +156,7 @@ choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o)
 	for (size_t i = 0; i < s->n && o->other_columns; i++)
 		s->field[i].other = !s->field[i].wanted;
 	for (size_t i = 0; i < s->n && s->other_categories == 0; i++)
-		s->field[i].many = !s->field[i].classes;
+		s->field[i].many = true;
 	return CHOIR_OK;
 }
 
@@ -181,10 +181,21 @@ bool chi_csv_needs_texts(const chi_csv_field *f, chi_csv_found found)
 	if (f->other)
 		return found == CHI_CSV_TEXT && !f->many;
 	if (f->classes)
-		return chi_csv_listed(f) == 0 && (found >= CHI_CSV_DATE || !f->many);
+		return chi_csv_listed(f) == 0 && (found >= CHI_CSV_DATE || !f->plain);
 	return f->wanted && chi_csv_listed(f) == 0 &&
 			(kind == CHOIR_CSV_CATEGORY || kind == CHOIR_CSV_ONE_HOT ||
 					(kind == CHOIR_CSV_INFER && found >= CHI_CSV_DATE));
+}
+
+// Classes that are numbers differ from other categories of numbers: in order, and some are none.
+static bool has_texts(const chi_csv_field *f, const chi_csv_field *from)
+{
+	const bool numbers = from->found < CHI_CSV_DATE;
+	if (f->other)
+		return from->many || from->categories;
+	if (numbers && f->classes != from->classes)
+		return false;
+	return from->categories || (numbers && from->plain);
 }
 
 static choir_status copy_odd(chi_csv_field *f, const chi_csv_field *from)
@@ -202,8 +213,7 @@ choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *
 	*taken = s->other_categories == 0 || s->other_categories == from->other_categories;
 	for (size_t i = 0; i < s->n; i++)
 		if (chi_csv_needs_texts(&s->field[i], (chi_csv_found) from->field[i].found) &&
-				!((s->field[i].other || s->field[i].classes) && from->field[i].many) &&
-				!from->field[i].categories)
+				!has_texts(&s->field[i], &from->field[i]))
 			*taken = false;
 	s->rows = *taken ? from->rows : 0;
 	s->bad = *taken ? from->bad : 0;
@@ -212,13 +222,14 @@ choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *
 		f->found = from->field[i].found;
 		f->missing = from->field[i].missing;
 		f->many = f->many || from->field[i].many;
+		f->plain = from->field[i].plain;
 		CHOIR_TRY(copy_odd(f, &from->field[i]));
 		if (!chi_csv_needs_texts(f, (chi_csv_found) f->found))
 			continue;
 		f->categories = chi_categories_copy(from->field[i].categories);
 		if (!f->categories)
 			return CHOIR_NO_MEMORY;
-		if (from->field[i].keys)
+		if (f->classes && from->field[i].keys)
 			CHOIR_TRY(chi_csv_key_classes(s, f));
 	}
 	return CHOIR_OK;

@@ -221,14 +221,36 @@ bool chi_decimal_i64(const chi_decimal *d, int64_t *out)
 	return true;
 }
 
+// Of the digits that d->digits lacks. False: some are not 0.
+static bool drop_zeros(chi_decimal *d)
+{
+	int count = 0;
+	if (d->end - d->text > MAX_TEXT)
+		return false;
+	for (const char *p = d->text; p < d->end && *p != 'e' && *p != 'E'; p++) {
+		if (is_numeral(*p) && count < MAX_DIGITS) {
+			count += count > 0 || *p != '0';
+		} else if (is_numeral(*p)) {
+			if (*p != '0')
+				return false;
+			d->exponent++;
+		}
+	}
+	d->inexact = false;
+	return true;
+}
+
 bool chi_decimal_whole(const chi_decimal *d, int64_t *out)
 {
-	const double last = (double) ((int64_t) 1 << F64_BITS);
-	double value;
+	chi_decimal same = *d;
 	if (chi_decimal_i64(d, out))
 		return true;
-	if (!chi_decimal_f64(d, &value) || !(fabs(value) <= last) || value != trunc(value))
+	if (d->inexact && !drop_zeros(&same))
 		return false;
-	*out = (int64_t) value;
-	return true;
+	for (; same.exponent < 0 && same.digits % 10 == 0 && same.digits > 0; same.exponent++)
+		same.digits /= 10;
+	for (; same.exponent > 0 && same.digits > 0 && same.digits <= INT64_MAX / 10; same.exponent--)
+		same.digits *= 10;
+	same.whole = same.exponent == 0 || same.digits == 0;
+	return chi_decimal_i64(&same, out);
 }

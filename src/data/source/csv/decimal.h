@@ -27,5 +27,5 @@ bool chi_decimal_f64(const chi_decimal *d, double *out);
 bool chi_decimal_f32(const chi_decimal *d, float *out);
 // False: not whole, or out of range.
 bool chi_decimal_i64(const chi_decimal *d, int64_t *out);
-// Also of 1.0 and 2e3, up to 2^53.
+// Also of 1.0 and 2e3.
 bool chi_decimal_whole(const chi_decimal *d, int64_t *out);

@@ -45,6 +45,9 @@ TEST(other_numbers_are_classes_by_their_values)
 		{ "y\n0.0\nNA\n1.0\n", "whole numbers", { "0.0", "1.0" }, "0\n1\n" },
 		{ "y\n1.0\n10\n1\n", "whole numbers", { "1", "10" }, "0\n1\n0\n" },
 		{ "y\n0.5\n-2\n0.50\n", "numbers", { "-2", "0.5" }, "1\n0\n1\n" },
+		{ "y\n9007199254740993\n9007199254740992\n", "whole numbers",
+				{ "9007199254740992", "9007199254740993" }, "1\n0\n" },
+		{ "y\n1\n1.0\ninf\nNAN\nInf\n", "numbers", { "1", "Inf", "NAN" }, "0\n0\n1\n2\n1\n" },
 		{ "y\nb\n10\n9\n", "text", { "10", "9", "b" }, "2\n0\n1\n" },
 		{ "y\n1\n2.5\nb\n", "text", { "1", "2.5", "b" }, "0\n1\n2\n" },
 	};
@@ -94,6 +97,30 @@ TEST(a_schema_hands_classes_on)
 	assert_pass(d, "1\n0\n");
 	choir_dataset_free(schema);
 	choir_dataset_free(plain);
+}
+
+TEST(a_schema_of_other_kinds_does_not_decide)
+{
+	static const char words[] = "y,a\np,u\nq,v\n", numbers[] = "y,a\n10,u\n9,v\n";
+	const choir_csv_column a = { .name = "a", .kind = CHOIR_CSV_CATEGORY };
+	const choir_csv_column y = { .name = "y", .kind = CHOIR_CSV_CATEGORY };
+	choir_dataset *schema = CSV_OF(words, .columns = 1, .column = &a);
+	choir_dataset *d = CSV_OF(words, .columns = 1, .column = &label, .schema = schema);
+	assert_pass(d, "0\n1\n");
+	choir_dataset_free(schema);
+	choir_dataset *const schemas[] = { csv_of_text(numbers, NULL),
+		CSV_OF(numbers, .columns = 1, .column = &a), CSV_OF(numbers, .columns = 1, .column = &y),
+		CSV_OF(numbers, .columns = 1, .column = &label) };
+	for (size_t i = 0; i < 4; i++) {
+		d = CSV_OF(numbers, .columns = 1, .column = &label, .schema = schemas[i]);
+		assert_classes(d, "whole numbers", (const char *const[]){ "9", "10", NULL });
+		assert_pass(d, "1\n0\n");
+		d = CSV_OF(numbers, .columns = 1, .column = &y, .schema = schemas[i]);
+		assert_classes(d, "whole numbers", (const char *const[]){ "10", "9", NULL });
+		assert_pass(d, "0\n1\n");
+	}
+	for (size_t i = 0; i < 4; i++)
+		choir_dataset_free(schemas[i]);
 }
 
 static choir_status read_classes(void *path)

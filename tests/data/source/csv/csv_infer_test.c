@@ -49,6 +49,29 @@ TEST(a_text_among_numbers_or_dates_is_named)
 	}
 }
 
+TEST(exceptions_are_of_their_field)
+{
+	static char text[4000];
+	size_t at = (size_t) snprintf(text, sizeof text, "a,b\n");
+	for (int i = 0; i < 50; i++)
+		at += (size_t) snprintf(text + at, sizeof text - at, "\"1,5\",7\n2,7\n");
+	choir_dataset *d = csv_of_text(text, NULL);
+	assert_string_equal(column_of(d, 0).mostly, "numbers with a decimal comma");
+	choir_dataset_free(d);
+	at = (size_t) snprintf(text, sizeof text, "a\n");
+	for (int i = 0; i < 100; i++)
+		at += (size_t) snprintf(text + at, sizeof text - at, "%s\n", i < 50 ? "2020-01-01" : "3");
+	d = csv_of_text(text, NULL);
+	assert_null(column_of(d, 0).other);
+	choir_dataset_free(d);
+	for (int i = 0; i < 8; i++)
+		snprintf(text + 5 + 5 * i, 6, "ääx");
+	memcpy(text, "a\n1\ny", 5);
+	d = csv_of_text(text, NULL); // 39 bytes end within a character
+	assert_string_equal(column_of(d, 0).other, "yääxääxääxääxääxääxääxä");
+	choir_dataset_free(d);
+}
+
 TEST(separators_are_found)
 {
 	static const struct {
@@ -69,6 +92,14 @@ TEST(separators_are_found)
 		assert_int_equal(choir_csv_dataset_separator(d), cases[i].separator);
 		assert_pass(d, cases[i].pass);
 	}
+	static const char *const wrong[] = { "sep=\"\na\n1\n", "sep=.\na\n1\n", "sep=\r\na\n1\n" };
+	for (size_t i = 0; i < 3; i++)
+		assert_refused(CSV_OF(wrong[i], .find_separator = true), CHOIR_INVALID, "csv*separator '");
+	scratch_text("s1.csv", "sep=;\na;b\n1;2\n");
+	scratch_text("s2.csv", "sep=|\na|b\n1|2\n");
+	assert_refused(choir_csv_dataset_new(scratch_path("s?.csv"),
+						   CHOIR_OPTIONS(choir_csv_options, .find_separator = true)),
+			CHOIR_CORRUPT, "s2.csv*another separator*s1.csv");
 	choir_dataset *d = csv_of_text("a;b\n1\n", NULL);
 	assert_int_equal(choir_csv_dataset_separator(d), ',');
 	assert_pass(d, "1\n");

@@ -115,6 +115,28 @@ TEST(whole_numbers)
 	}
 }
 
+TEST(whole_values)
+{
+	static const struct {
+		const char *text;
+		bool good;
+		int64_t value;
+	} cases[] = { { "1.0", true, 1 }, { "2e3", true, 2000 }, { "-1.50e1", true, -15 },
+		{ "0e-9", true, 0 }, { "1e18", true, 1000000000000000000 }, { "1e19", false, 0 },
+		{ "9223372036854775807.0", true, INT64_MAX }, { "1.00000000000000000000000000", true, 1 },
+		{ "1.00000000000000000000000001", false, 0 }, { "0.9999999999999999999", false, 0 },
+		{ "0.99999999999999999999999", false, 0 }, { "1e-400", false, 0 },
+		{ "9007199254740991.6", false, 0 }, { "2.5", false, 0 } };
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		chi_decimal d;
+		int64_t value = -5;
+		assert_true(chi_decimal_read(cases[i].text, &d));
+		if (chi_decimal_whole(&d, &value) != cases[i].good)
+			fail_msg("%s", cases[i].text);
+		assert_int_equal(value, cases[i].good ? cases[i].value : -5);
+	}
+}
+
 // As long as a line may be: what has more digits than can be looked at is no number of a file.
 TEST(very_long_numbers)
 {

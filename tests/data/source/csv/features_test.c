@@ -2,6 +2,7 @@
 // indicators; which are chosen by other_columns, and the same columns given one by one.
 #include "data/elements.h"
 
+#include "base/status.h"
 #include "data/source/scratch.h"
 #include "test.h"
 
@@ -71,9 +72,14 @@ TEST(rows_keep_an_optional_value_that_is_missing_or_wrong)
 	static const char text[] = "x,y,n,kind\n1,2,3,b\n2,,NA,\n3,two,2.5,c\n,1,1,a\n4,5,6,a\n";
 	choir_dataset *d =
 			CSV_OF(text, .columns = 4, .column = columns, .missing = CHOIR_MISSING_DROP);
+	chi_error_clear();
 	assert_string_equal(pass_in_words(d), "1 2 3 1\n2 nan -1 -1\n3 nan -1 -1\n4 5 6 0\n");
 	assert_int_equal(choir_dataset_dropped(d), 1);
 	choir_dataset_free(d);
+	assert_int_equal(choir_error_status(), CHOIR_OK);
+	columns[3].categories = 0;
+	d = CSV_OF("x,y,n,kind\n1,2,3,b\n1,2,3,\xff\n", .columns = 4, .column = columns);
+	assert_pass(d, "1 2 3 0\n1 2 3 -1\n");
 	columns[1].dtype = CHOIR_U8;
 	assert_null(CSV_OF(text, .columns = 4, .column = columns));
 	assert_text_holds(choir_error(), "column \"y\" is optional");

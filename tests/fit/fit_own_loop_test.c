@@ -351,6 +351,14 @@ TEST(a_stop_at_an_epoch_s_end_counts_the_epoch)
 	choir_model_stop(p.model); // no fit runs
 	assert_false(choir_model_stopped(p.model));
 	close_program(&p);
+	p = open_program("cpu:0", 1, files_path("end")); // save fails in step 0
+	assert_failed(fit(&p,
+						  &(choir_fit_options){ .train_steps = stop_at_the_end,
+								  .checkpoints = p.checkpoints,
+								  .save = save,
+								  .unsaved = unsaved }),
+			CHOIR_IO, "fit*epoch 1*no more paper");
+	close_program(&p);
 }
 
 // Three of the batches in each call.

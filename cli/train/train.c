@@ -427,7 +427,7 @@ static choir_status fit(training *t)
 					.stop_in_epochs = t->checkpoints == NULL ? CHOIR_OFF : CHOIR_ON,
 					.save_at_stop = CHOIR_ON, .user = t, .save = train_save,
 					.unsaved = strcmp(given.unsaved, "ignore") == 0 ? train_unsaved : NULL,
-					.worker_data = open_examples,
+					.worker_data = t->job == NULL ? open_examples : NULL,
 					.train_steps = t->job == NULL ? NULL : train_job_steps));
 }
 

@@ -383,7 +383,8 @@ def servers():
             time.sleep(0.3 * (attempt - 1))
             for event in job.events("started", attempt=attempt):
                 if event["worker"] in lost:
-                    os.kill(event["pid"], number)
+                    with contextlib.suppress(ProcessLookupError):  # the job ends with the first that is lost
+                        os.kill(event["pid"], number)
             failure = job.wait_for("failure", attempt)
             if failure["worker"] not in lost:
                 sys.exit(f"servers {lost} were lost: {failure}")

@@ -3,7 +3,6 @@
 #include "strategy_program.h"
 #include "suite.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

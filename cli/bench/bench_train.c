@@ -11,7 +11,6 @@
 #include "model/model.h"
 #include "output.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "bench/bench.h"
 #include "output.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

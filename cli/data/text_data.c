@@ -2,7 +2,6 @@
 // byte of a test was trained on.
 #include "data/text_data.h"
 
-#include <stdio.h>
 #include <string.h>
 
 // The first windows of the files, non-overlapping or at every byte.

@@ -5,7 +5,6 @@
 #include "output.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 static void print_tensors(choir_checkpoint_list *l, bool json)

@@ -1,7 +1,6 @@
 // choir status: shows a job that choir run runs.
 #include "command_options.h"
 #include "commands.h"
-#include "output.h"
 #include "terminal_text.h"
 
 #include <choir/choir.h>

@@ -3,7 +3,6 @@
 // weights. The chief reads and writes.
 #include "train/train.h"
 
-#include "terminal_text.h"
 #include "output.h"
 
 #include <inttypes.h>

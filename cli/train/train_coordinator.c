@@ -4,7 +4,6 @@
 #include "train/train.h"
 
 #include "output.h"
-#include "terminal_text.h"
 
 #include <choir/coordinator.h>
 

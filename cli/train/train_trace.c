@@ -1,5 +1,4 @@
 // Records a training: spans of time (--trace) and scalars for TensorBoard (--log).
-#include "output.h"
 #include "train/train.h"
 
 #include <stdio.h>

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/gate.h"
-#include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
 

@@ -7,7 +7,6 @@
 #include "base/dynamic_library.h"
 #include "base/options.h"
 #include "base/registry.h"
-#include "base/text.h"
 #include "base/thread.h"
 #include "choir/extend/mpi.h"
 

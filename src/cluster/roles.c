@@ -3,7 +3,6 @@
 #include "cluster/roles.h"
 
 #include "base/alloc.h"
-#include "base/text.h"
 #include "cluster/launcher.h"
 #include "cluster/tf_config.h"
 

@@ -9,7 +9,6 @@
 #include "strategy/context.h"
 #include "trace/health.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct choir_remote_value {

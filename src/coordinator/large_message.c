@@ -3,8 +3,6 @@
 
 #include "base/process_memory.h"
 
-#include <string.h>
-
 enum { ALIGNMENT = 64 };
 
 static size_t padding(size_t bytes)

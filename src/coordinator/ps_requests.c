@@ -2,7 +2,6 @@
 #include "coordinator/ps_requests.h"
 
 #include "base/alloc.h"
-#include "base/log.h"
 #include "base/process_memory.h"
 
 #include <string.h>

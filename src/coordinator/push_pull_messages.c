@@ -4,8 +4,6 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "coordinator/protocol.h"
-#include "strategy/cross/cross.h"
-#include "value/shard_rows.h"
 
 #include <string.h>
 

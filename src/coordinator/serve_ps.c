@@ -10,7 +10,6 @@
 #include "base/thread.h"
 
 #include <math.h>
-#include <stdio.h>
 
 typedef struct {
 	chi_job_model model;

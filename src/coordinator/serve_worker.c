@@ -14,8 +14,6 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static bool all_connected(const chi_remote_worker *w)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "tensor/tensor.h"
 
 static choir_shape whole_shape(const choir_dataset *d, size_t i, int64_t examples)
 {

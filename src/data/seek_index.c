@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/status.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "data/dataset.h"

@@ -2,7 +2,6 @@
 #include "fit/best_weights.h"
 
 #include "base/alloc.h"
-#include "fit/fit_model.h"
 
 #include <string.h>
 

@@ -10,7 +10,6 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "data/component.h"
-#include "collective/process_group.h"
 #include "strategy/worker_sync.h"
 
 enum { MAX_WORKERS = 1 << 16 };

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "tensor/tensor.h"
 
 choir_status chi_example_stream_init(chi_example_stream *f, choir_dataset *d)

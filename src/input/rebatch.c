@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "collective/process_group.h"
 #include "strategy/strategy.h"
 
 bool chi_input_is_shared(const choir_distributed_dataset *data)

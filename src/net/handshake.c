@@ -3,12 +3,10 @@
 
 #include "base/entropy.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/dynamic_library.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "choir/library.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "base/log.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum { LISTENERS = 4, FRAMES_A_TURN = 64, MAX = 65536 };
 static const double BEAT = 0.5, LOST_AFTER = 5, END_SECONDS = 2;

@@ -1,6 +1,5 @@
 // One product of operands transposed to [batch, rows, columns]: batch axes are in both and the
 // result, axes of the sum in both operands only.
-#include "base/size.h"
 #include "op/op.h"
 
 #include <string.h>

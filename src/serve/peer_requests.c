@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 // Connections are used on the network thread.

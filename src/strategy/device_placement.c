@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/processors.h"
-#include "base/thread.h"
 #include "strategy/worker_sync.h"
 
 #include <stdio.h>

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
-#include "base/processors.h"
 #include "base/registry.h"
 #include "base/thread.h"
 #include "strategy/gradients/overlap_workers.h"

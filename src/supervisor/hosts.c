@@ -6,7 +6,6 @@
 #include "base/file.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 static bool is_name(const char *s, size_t length)

@@ -3,7 +3,6 @@
 #include "supervisor/supervisor.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/descriptor_watch.h"
 
 #include <ctype.h>

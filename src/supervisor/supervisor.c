@@ -2,7 +2,6 @@
 #include "supervisor/supervisor.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "base/thread.h"

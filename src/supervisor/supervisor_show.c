@@ -1,7 +1,6 @@
 // Asks this user's running supervisor for its job's state.
 #include "supervisor/agent_message.h"
 
-#include "base/alloc.h"
 #include "base/directory.h"
 #include "supervisor/supervisor.h"
 

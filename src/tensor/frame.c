@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "tensor/tensor.h"
 
-#include <stdio.h>
 #include <string.h>
 
 choir_frame *choir_frame_new(choir_device *d)

@@ -1,6 +1,5 @@
 // Values and, in a second buffer, their rows in a larger tensor. chi_tensor_check refuses slices:
 // no operation takes them for the tensor.
-#include "base/size.h"
 #include "tensor/tensor.h"
 
 #include <inttypes.h>

@@ -4,7 +4,6 @@
 #include "tensor/tensor.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 enum { WHOLE = 64, EDGE = 3 }; // elements shown in full, and at each end of a longer axis
 

@@ -4,10 +4,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/size.h"
-#include "base/status.h"
 #include "trace/chrome.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 // Shards of a variable. Reads, writes and checks of the parent go to each shard.
 #include "value/shard_rows.h"
 
-#include "base/alloc.h"
 #include "choir/op.h"
 #include "op/op.h"
 

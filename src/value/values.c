@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/text.h"
-#include "value/variable.h"
 
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/size.h"
 
 typedef struct {
 	choir_dataset base;

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/options.h"
-#include "base/size.h"
 #include "base/team.h"
 
 enum { BLOCK_ELEMENTS = 64 };

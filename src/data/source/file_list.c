@@ -7,7 +7,6 @@
 
 #include "base/alloc.h"
 #include "data/component.h"
-#include "tensor/tensor.h"
 
 struct choir_files {
 	chi_glob paths;

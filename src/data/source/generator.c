@@ -1,9 +1,7 @@
 // A seek calls the program's seek function or generates the earlier examples again.
 #include "data/dataset.h"
 
-#include "base/alloc.h"
 #include "base/lock.h"
-#include "base/size.h"
 
 typedef struct {
 	choir_dataset base;

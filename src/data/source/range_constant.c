@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/hash.h"
-#include "base/size.h"
 
 typedef struct {
 	choir_dataset base;

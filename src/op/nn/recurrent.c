@@ -1,7 +1,6 @@
 // One product computes the input's part of all gates. The kernel keeps a row per time step for the
 // backward pass; the states are a slice of these rows.
 #include "base/options.h"
-#include "op/nn/nn.h"
 #include "op/precision/precision.h"
 
 typedef struct {

@@ -9,7 +9,6 @@
 #include "op/onednn/onednn.h"
 #include "op/onednn/onednn_cache.h"
 #include "op/plain/loops.h"
-#include "op/plain/plain.h"
 
 #include <string.h>
 

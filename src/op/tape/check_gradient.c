@@ -5,7 +5,6 @@
 #include "op/op.h"
 #include "op/tape/tape.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 static const double STEP = 6e-6; // cube root of f64's precision balances both errors

@@ -7,7 +7,6 @@
 #include "strategy/gradients/sparse_gradients.h"
 
 #include "base/alloc.h"
-#include "base/atomic.h"
 #include "base/size.h"
 #include "collective/sparse_gather.h"
 #include "op/op.h"

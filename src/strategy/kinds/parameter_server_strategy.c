@@ -3,8 +3,6 @@
 #include "strategy/kinds/kinds.h"
 
 #include "base/alloc.h"
-#include "base/thread.h"
-#include "strategy/run/run.h"
 
 #include <string.h>
 

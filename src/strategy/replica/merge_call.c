@@ -1,7 +1,6 @@
 // The last replica to come runs the merge function on its thread.
 #include "strategy/replica/merge_call.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "strategy/cross/cross.h"

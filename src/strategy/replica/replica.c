@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "op/precision/precision.h"
 #include "strategy/cross/cross.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/run/sync_point.h"

@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/processors.h"
-#include "cluster/cluster.h"
 
 #include <stdio.h>
 

@@ -6,7 +6,6 @@
 #include "base/status.h"
 #include "base/directory.h"
 #include "base/size.h"
-#include "base/sort.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 // The chief reads the files and sends their bytes to all workers.
 #include "choir/checkpoint.h"
 
-#include "base/alloc.h"
 #include "strategy/context.h"
 #include "train/checkpoint/checkpoint.h"
 

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/crc32c.h"
 #include "base/file.h"
-#include "base/size.h"
 #include "base/json.h"
 
 #include <inttypes.h>

@@ -4,13 +4,10 @@
 #include "train/checkpoint/snapshot.h"
 
 #include "base/alloc.h"
-#include "base/status.h"
 #include "base/size.h"
 #include "strategy/value_consistency.h"
-#include "strategy/context.h"
 #include "train/weights/weights.h"
 
-#include <stdio.h>
 #include <string.h>
 
 typedef struct {

@@ -2,13 +2,11 @@
 #include "train/export_c/export_c.h"
 
 #include "base/alloc.h"
-#include "base/status.h"
 #include "base/options.h"
 #include "strategy/context.h"
 #include "tensor/tensor.h"
 #include "train/layer/layer.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 

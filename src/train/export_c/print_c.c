@@ -7,7 +7,6 @@
 #include "tensor/tensor.h"
 #include "train/weights/weights.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "train/layer/layer.h"
 
 #include <inttypes.h>
-#include <limits.h>
 
 typedef struct {
 	choir_layer layer;

@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "choir/op.h"
 #include "op/op.h"
-#include "strategy/cross/cross.h"
 #include "strategy/replica/replica.h"
 #include "strategy/variable/create.h"
 

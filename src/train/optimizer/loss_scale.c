@@ -6,7 +6,6 @@
 #include "train/optimizer/optimizer.h"
 
 #include <float.h>
-#include <inttypes.h>
 #include <math.h>
 
 static choir_status refuse(const char *option, double value, const char *needed)

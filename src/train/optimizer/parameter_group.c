@@ -2,7 +2,6 @@
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"
-#include "base/text.h"
 
 #include <fnmatch.h>
 #include <math.h>

@@ -2,7 +2,6 @@
 #include "choir/weights.h"
 
 #include "base/alloc.h"
-#include "base/status.h"
 #include "train/weights/weights.h"
 
 #include <string.h>

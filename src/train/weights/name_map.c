@@ -2,7 +2,6 @@
 #include "train/weights/name_map.h"
 
 #include "base/alloc.h"
-#include "base/status.h"
 #include "base/size.h"
 
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 #include "train/weights/safetensors.h"
 
 #include "base/alloc.h"
-#include "base/status.h"
 #include "base/json.h"
 #include "base/size.h"
 #include "base/sort.h"

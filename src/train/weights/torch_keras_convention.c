@@ -4,11 +4,9 @@
 // are one tensor, [2, 3 h].
 #include "train/weights/torch_keras_convention.h"
 
-#include "base/status.h"
 #include "train/weights/torch_recurrent.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { NAME_SHOWN = 60 };

@@ -3,7 +3,6 @@
 // so Choir has both.
 #include "train/weights/torch_recurrent.h"
 
-#include "base/status.h"
 #include "choir/op.h"
 
 #include <ctype.h>

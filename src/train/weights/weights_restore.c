@@ -1,15 +1,11 @@
 // The file is read and compared as a whole before the first variable is written.
 #include "choir/weights.h"
 
-#include "base/alloc.h"
-#include "base/status.h"
-#include "base/size.h"
 #include "strategy/context.h"
 #include "trace/trace.h"
 #include "train/weights/safetensors.h"
 #include "train/weights/weights.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 static void add_difference(chi_name_list *list, const choir_variable *v, const chi_st_tensor *t)

@@ -2,10 +2,8 @@
 #include "choir/weights.h"
 
 #include "base/alloc.h"
-#include "base/status.h"
 #include "base/lock.h"
 #include "base/options.h"
-#include "base/size.h"
 #include "choir/op.h"
 #include "strategy/context.h"
 #include "train/weights/torch_keras_convention.h"

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/options.h"
 #include "base/hash.h"
 #include "base/text.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/size.h"
 
 enum { FIRST_CAPACITY = 256 << 10, MAX_CAPACITY = 64 << 20 };
 

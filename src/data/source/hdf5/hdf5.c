@@ -2,7 +2,6 @@
 // each is unpacked once.
 #include "data/dataset.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"

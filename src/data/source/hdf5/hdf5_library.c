@@ -2,7 +2,6 @@
 // functions are called by their exported names, unchanged since 1.8.
 #include "data/source/hdf5/hdf5_library.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"

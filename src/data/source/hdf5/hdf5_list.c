@@ -4,7 +4,6 @@
 #include "data/source/hdf5/hdf5.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { MAX_NAME = 256 };
 

@@ -12,7 +12,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/options.h"
-#include "base/size.h"
 #include "base/text.h"
 #include "data/source/csv/categories.h"
 

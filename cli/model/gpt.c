@@ -16,7 +16,7 @@ choir_status text_check(const model_plan *plan)
 	return dropout_check(plan);
 }
 
-choir_status gpt_check(const model_plan *plan)
+static choir_status gpt_check(const model_plan *plan)
 {
 	const model_size *size = &plan->size;
 	if (size->width % size->heads != 0)
@@ -62,7 +62,7 @@ static choir_layer *block(const model_plan *plan, int64_t i)
 	return choir_sequential_new(2, both);
 }
 
-choir_status gpt_build(model *m)
+static choir_status gpt_build(model *m)
 {
 	const model_size *size = &m->plan.size;
 	choir_layer *layers[MAX_LAYERS + 5];
@@ -79,7 +79,7 @@ choir_status gpt_build(model *m)
 	return m->net == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-double gpt_weights(const model_plan *plan)
+static double gpt_weights(const model_plan *plan)
 {
 	const model_size *size = &plan->size;
 	const double w = (double) size->width;
@@ -87,7 +87,7 @@ double gpt_weights(const model_plan *plan)
 	return (double) size->layers * in_block + (2 * BYTES + (double) size->context + 2) * w;
 }
 
-double gpt_activations(const model_plan *plan)
+static double gpt_activations(const model_plan *plan)
 {
 	const model_size *size = &plan->size;
 	// A block keeps the results of norms, products, attention and GELU, and two sums.
@@ -95,7 +95,7 @@ double gpt_activations(const model_plan *plan)
 	return (double) size->context * place;
 }
 
-model_work gpt_work(const model_plan *plan)
+static model_work gpt_work(const model_plan *plan)
 {
 	const model_size *size = &plan->size;
 	const double w = (double) size->width, places = (double) size->context;
@@ -113,3 +113,5 @@ model_work gpt_work(const model_plan *plan)
 		.attention = places * layers * attention,
 		.numbers = places * (layers * block + ends) };
 }
+
+const model_kind gpt_kind = { gpt_check, gpt_build, gpt_weights, gpt_activations, gpt_work };

@@ -4,12 +4,7 @@
 
 #include <stdio.h>
 
-choir_status lstm_check(const model_plan *plan)
-{
-	return text_check(plan);
-}
-
-choir_status lstm_build(model *m)
+static choir_status lstm_build(model *m)
 {
 	const model_size *size = &m->plan.size;
 	choir_layer *layers[2 * MAX_LAYERS + 2];
@@ -28,20 +23,20 @@ choir_status lstm_build(model *m)
 	return m->net == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-double lstm_weights(const model_plan *plan)
+static double lstm_weights(const model_plan *plan)
 {
 	const double w = (double) plan->size.width;
 	return (double) plan->size.layers * (8 * w * w + 4 * w) + (2 * w + 1) * BYTES;
 }
 
-double lstm_activations(const model_plan *plan)
+static double lstm_activations(const model_plan *plan)
 {
 	// Each LSTM keeps the input's part of the gates, a row of six values, and the state.
 	const double place = 11 * (double) plan->size.width * (double) plan->size.layers + 3 * BYTES;
 	return (double) plan->size.context * place;
 }
 
-model_work lstm_work(const model_plan *plan)
+static model_work lstm_work(const model_plan *plan)
 {
 	const double w = (double) plan->size.width, places = (double) plan->size.context;
 	const double layers = (double) plan->size.layers;
@@ -51,3 +46,5 @@ model_work lstm_work(const model_plan *plan)
 	return (model_work){ .products = places * 3 * 2 * (layers * 8 * w * w + w * BYTES),
 		.numbers = places * (layers * step + 3 * w + 4 * BYTES) };
 }
+
+const model_kind lstm_kind = { text_check, lstm_build, lstm_weights, lstm_activations, lstm_work };

@@ -40,13 +40,13 @@ choir_status dropout_check(const model_plan *plan)
 					  plan->size.dropout);
 }
 
-choir_status mlp_check(const model_plan *plan)
+static choir_status mlp_check(const model_plan *plan)
 {
 	CHOIR_TRY(dropout_check(plan));
 	return image_check(plan, 0);
 }
 
-choir_status mlp_build(model *m)
+static choir_status mlp_build(model *m)
 {
 	enum { LAYERS = 4 }; // of a width: dense, normalization, activation, dropout
 	choir_layer *layers[LAYERS * MAX_WIDTHS + 1];
@@ -74,12 +74,12 @@ choir_status mlp_build(model *m)
 	return m->net == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-choir_status cnn_check(const model_plan *plan)
+static choir_status cnn_check(const model_plan *plan)
 {
 	return image_check(plan, 2 * (KERNEL - 1) + POOL);
 }
 
-choir_status cnn_build(model *m)
+static choir_status cnn_build(model *m)
 {
 	const model_plan *plan = &m->plan;
 	const int64_t *size = plan->image.dim, *width = plan->width;
@@ -98,7 +98,7 @@ choir_status cnn_build(model *m)
 	return m->net == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-double mlp_weights(const model_plan *plan)
+static double mlp_weights(const model_plan *plan)
 {
 	double in = (double) choir_shape_elements(&plan->image), sum = 0;
 	const double norm = plan->size.batch_norm ? 4 : 0; // beta, gamma and the moving statistics
@@ -109,7 +109,7 @@ double mlp_weights(const model_plan *plan)
 	return sum + (in + 1) * (double) plan->classes;
 }
 
-double mlp_activations(const model_plan *plan)
+static double mlp_activations(const model_plan *plan)
 {
 	double sum = 3 * (double) plan->classes;
 	const double kept = 2 + 2 * plan->size.batch_norm + 2 * (plan->size.dropout > 0);
@@ -118,7 +118,7 @@ double mlp_activations(const model_plan *plan)
 	return sum;
 }
 
-double cnn_weights(const model_plan *plan)
+static double cnn_weights(const model_plan *plan)
 {
 	const double lost = 2 * (KERNEL - 1), filter = KERNEL * KERNEL;
 	const double h = ((double) plan->image.dim[0] - lost) / POOL;
@@ -130,7 +130,7 @@ double cnn_weights(const model_plan *plan)
 			(c + 1) * (double) plan->classes;
 }
 
-double cnn_activations(const model_plan *plan)
+static double cnn_activations(const model_plan *plan)
 {
 	const double pixels = (double) plan->image.dim[0] * (double) plan->image.dim[1];
 	return pixels * 2 * ((double) plan->width[0] + (double) plan->width[1]);
@@ -146,7 +146,7 @@ static void add_dense(model_work *sum, double in, double out, bool first, bool r
 // Per class: reads the scores twice, writes their gradient.
 static const double LOSS = 3;
 
-model_work mlp_work(const model_plan *plan)
+static model_work mlp_work(const model_plan *plan)
 {
 	model_work sum = { .numbers = LOSS * (double) plan->classes };
 	double in = (double) choir_shape_elements(&plan->image);
@@ -158,7 +158,7 @@ model_work mlp_work(const model_plan *plan)
 	return sum;
 }
 
-model_work cnn_work(const model_plan *plan)
+static model_work cnn_work(const model_plan *plan)
 {
 	const double filter = KERNEL * KERNEL;
 	const double h = (double) plan->image.dim[0], w = (double) plan->image.dim[1];
@@ -176,3 +176,7 @@ model_work cnn_work(const model_plan *plan)
 	add_dense(&sum, (double) plan->width[2], (double) plan->classes, false, false);
 	return sum;
 }
+
+const model_kind mlp_kind = { mlp_check, mlp_build, mlp_weights, mlp_activations, mlp_work };
+
+const model_kind cnn_kind = { cnn_check, cnn_build, cnn_weights, cnn_activations, cnn_work };

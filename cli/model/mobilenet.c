@@ -21,7 +21,7 @@ static int stem_stride(const model_plan *plan)
 	return plan->image.dim[0] > SMALL || plan->image.dim[1] > SMALL ? 2 : 1;
 }
 
-choir_status mobilenet_check(const model_plan *plan)
+static choir_status mobilenet_check(const model_plan *plan)
 {
 	const int64_t max = MAX_WIDTH / blocks[BLOCKS - 1].width;
 	if (plan->size.width > max)
@@ -45,7 +45,7 @@ static size_t add_convolution(choir_layer *layers[], const char *name, int64_t i
 	return 3;
 }
 
-choir_status mobilenet_build(model *m)
+static choir_status mobilenet_build(model *m)
 {
 	const model_plan *plan = &m->plan;
 	choir_layer *layers[6 * BLOCKS + 5];
@@ -96,7 +96,7 @@ static void add_weights(void *sum, double in, double out, double kernel, double 
 	*(double *) sum += in * out * kernel * kernel + 4 * out;
 }
 
-double mobilenet_weights(const model_plan *plan)
+static double mobilenet_weights(const model_plan *plan)
 {
 	double sum = 0;
 	const double last = walk(plan, &sum, add_weights);
@@ -110,7 +110,7 @@ static void add_activations(void *sum, double in, double out, double kernel, dou
 	*(double *) sum += 3 * out * pixels;
 }
 
-double mobilenet_activations(const model_plan *plan)
+static double mobilenet_activations(const model_plan *plan)
 {
 	double sum = 0;
 	walk(plan, &sum, add_activations);
@@ -127,7 +127,7 @@ static void add_work(void *to, double in, double out, double kernel, double pixe
 	sum->numbers += (8 + 5 + own) * out * pixels;
 }
 
-model_work mobilenet_work(const model_plan *plan)
+static model_work mobilenet_work(const model_plan *plan)
 {
 	model_work sum = { .numbers = 3 * (double) plan->classes };
 	const double pixels = (double) plan->image.dim[0] * (double) plan->image.dim[1] /
@@ -139,3 +139,6 @@ model_work mobilenet_work(const model_plan *plan)
 	sum.products += 3 * 2 * last * (double) plan->classes;
 	return sum;
 }
+
+const model_kind mobilenet_kind = { mobilenet_check, mobilenet_build, mobilenet_weights,
+	mobilenet_activations, mobilenet_work };

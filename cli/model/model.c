@@ -15,23 +15,15 @@ const char *const model_kinds[] = { "mlp", "cnn", "resnet20", "resnet18", "mobil
 static const struct {
 	const char *usual_widths;
 	model_size usual;
-	choir_status (*check)(const model_plan *plan);
-	choir_status (*build)(model *m);
-	double (*weights)(const model_plan *plan), (*activations)(const model_plan *plan);
-	model_work (*work)(const model_plan *plan);
+	const model_kind *kind;
 } kinds[] = {
-	{ "512,512", { 0 }, mlp_check, mlp_build, mlp_weights, mlp_activations, mlp_work },
-	{ "32,64,128", { 0 }, cnn_check, cnn_build, cnn_weights, cnn_activations, cnn_work },
-	{ NULL, { .width = 16, .layers = 20 }, resnet_check, resnet_build, resnet_weights,
-			resnet_activations, resnet_work },
-	{ NULL, { .width = 64 }, resnet_check, resnet_build, resnet_weights, resnet_activations,
-			resnet_work },
-	{ NULL, { .width = 32 }, mobilenet_check, mobilenet_build, mobilenet_weights,
-			mobilenet_activations, mobilenet_work },
-	{ NULL, { .width = 128, .layers = 4, .heads = 4, .context = 128 }, gpt_check, gpt_build,
-			gpt_weights, gpt_activations, gpt_work },
-	{ NULL, { .width = 256, .layers = 1, .context = 64 }, lstm_check, lstm_build, lstm_weights,
-			lstm_activations, lstm_work },
+	{ "512,512", { 0 }, &mlp_kind },
+	{ "32,64,128", { 0 }, &cnn_kind },
+	{ NULL, { .width = 16, .layers = 20 }, &resnet_kind },
+	{ NULL, { .width = 64 }, &resnet_kind },
+	{ NULL, { .width = 32 }, &mobilenet_kind },
+	{ NULL, { .width = 128, .layers = 4, .heads = 4, .context = 128 }, &gpt_kind },
+	{ NULL, { .width = 256, .layers = 1, .context = 64 }, &lstm_kind },
 };
 enum { MLP, CNN, GPT = 5, LSTM };
 
@@ -112,22 +104,22 @@ bool model_plan_text(const model_plan *plan)
 
 double model_plan_weights(const model_plan *plan)
 {
-	return kinds[kind_index(plan->kind)].weights(plan);
+	return kinds[kind_index(plan->kind)].kind->weights(plan);
 }
 
 double model_plan_activations(const model_plan *plan)
 {
-	return kinds[kind_index(plan->kind)].activations(plan);
+	return kinds[kind_index(plan->kind)].kind->activations(plan);
 }
 
 model_work model_plan_work(const model_plan *plan)
 {
-	return kinds[kind_index(plan->kind)].work(plan);
+	return kinds[kind_index(plan->kind)].kind->work(plan);
 }
 
 choir_status model_plan_check(const model_plan *plan)
 {
-	return kinds[kind_index(plan->kind)].check(plan);
+	return kinds[kind_index(plan->kind)].kind->check(plan);
 }
 
 choir_status model_build(model *m, const model_plan *plan)
@@ -135,7 +127,7 @@ choir_status model_build(model *m, const model_plan *plan)
 	m->plan = *plan;
 	m->net = NULL;
 	CHOIR_TRY(model_plan_check(plan));
-	return kinds[kind_index(plan->kind)].build(m);
+	return kinds[kind_index(plan->kind)].kind->build(m);
 }
 
 choir_shape model_input(const model_plan *plan)

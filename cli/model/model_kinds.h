@@ -5,43 +5,15 @@
 
 enum { LAYER_NAME = 64 };
 
-choir_status mlp_check(const model_plan *plan);
-choir_status mlp_build(model *m);
-double mlp_weights(const model_plan *plan);
-double mlp_activations(const model_plan *plan);
-model_work mlp_work(const model_plan *plan);
+typedef struct {
+	choir_status (*check)(const model_plan *plan);
+	choir_status (*build)(model *m);
+	double (*weights)(const model_plan *plan), (*activations)(const model_plan *plan);
+	model_work (*work)(const model_plan *plan);
+} model_kind;
 
-choir_status cnn_check(const model_plan *plan);
-choir_status cnn_build(model *m);
-double cnn_weights(const model_plan *plan);
-double cnn_activations(const model_plan *plan);
-model_work cnn_work(const model_plan *plan);
+extern const model_kind mlp_kind, cnn_kind, resnet_kind, mobilenet_kind, gpt_kind, lstm_kind;
 
-choir_status resnet_check(const model_plan *plan);
-choir_status resnet_build(model *m);
-double resnet_weights(const model_plan *plan);
-double resnet_activations(const model_plan *plan);
-model_work resnet_work(const model_plan *plan);
-
-choir_status mobilenet_check(const model_plan *plan);
-choir_status mobilenet_build(model *m);
-double mobilenet_weights(const model_plan *plan);
-double mobilenet_activations(const model_plan *plan);
-model_work mobilenet_work(const model_plan *plan);
-
-choir_status gpt_check(const model_plan *plan);
-choir_status gpt_build(model *m);
-double gpt_weights(const model_plan *plan);
-double gpt_activations(const model_plan *plan);
-model_work gpt_work(const model_plan *plan);
-
-choir_status lstm_check(const model_plan *plan);
-choir_status lstm_build(model *m);
-double lstm_weights(const model_plan *plan);
-double lstm_activations(const model_plan *plan);
-model_work lstm_work(const model_plan *plan);
-
-// CHOIR_INVALID: the examples are not windows of text.
 choir_status text_check(const model_plan *plan);
 
 // Needs images of at least min rows and columns; min 0: any numbers.

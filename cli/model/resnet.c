@@ -44,7 +44,7 @@ static bool has_pool(const model_plan *plan)
 	return is_18(plan) && (plan->image.dim[0] > SMALL || plan->image.dim[1] > SMALL);
 }
 
-choir_status resnet_check(const model_plan *plan)
+static choir_status resnet_check(const model_plan *plan)
 {
 	const model_size *size = &plan->size;
 	if (!is_18(plan) && (size->layers < 8 || (size->layers - 2) % (2 * STAGES20) != 0))
@@ -88,7 +88,7 @@ static choir_layer *block(int64_t i, int64_t in, int64_t out, int stride)
 	return choir_residual_new(inside, choir_sequential_new(n, shortcut), CHOIR_RELU);
 }
 
-choir_status resnet_build(model *m)
+static choir_status resnet_build(model *m)
 {
 	const model_plan *plan = &m->plan;
 	const bool pool = has_pool(plan);
@@ -116,7 +116,7 @@ static double convolution_weights(double in, double out, double kernel)
 	return in * out * kernel * kernel + 4 * out;
 }
 
-double resnet_weights(const model_plan *plan)
+static double resnet_weights(const model_plan *plan)
 {
 	double in = (double) plan->size.width;
 	double sum = convolution_weights(
@@ -138,7 +138,7 @@ static double stem_pixels(const model_plan *plan)
 	return has_pool(plan) ? pixels / 4 : pixels;
 }
 
-double resnet_activations(const model_plan *plan)
+static double resnet_activations(const model_plan *plan)
 {
 	double pixels = stem_pixels(plan);
 	double in = (double) plan->size.width, sum = 3 * pixels * in;
@@ -161,7 +161,7 @@ static void add_work(
 	sum->numbers += 8 * out * pixels;
 }
 
-model_work resnet_work(const model_plan *plan)
+static model_work resnet_work(const model_plan *plan)
 {
 	const bool pool = has_pool(plan);
 	double in = (double) plan->size.width, pixels = stem_pixels(plan);
@@ -188,3 +188,6 @@ model_work resnet_work(const model_plan *plan)
 	sum.numbers += 2 * in * pixels;
 	return sum;
 }
+
+const model_kind resnet_kind = { resnet_check, resnet_build, resnet_weights, resnet_activations,
+	resnet_work };

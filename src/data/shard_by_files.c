@@ -54,7 +54,7 @@ static choir_status apply(choir_dataset *d, int64_t count, int64_t index)
 {
 	d->elements = d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
 	if (d->stage->files == CHI_FILES_HERE)
-		return d->stage->shard_files(d, count, index);
+		return d->stage->shard_files == NULL ? CHOIR_OK : d->stage->shard_files(d, count, index);
 	if (d->stage->files == CHI_FILES_BEFORE)
 		return shard_list(d, count, index);
 	for (int i = 0; i < 2 && d->from[i]; i++)

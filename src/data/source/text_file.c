@@ -106,15 +106,6 @@ static void text_free(choir_dataset *d)
 	chi_free(t->scratch);
 }
 
-// The core refuses to shard one file.
-static choir_status one_file(choir_dataset *d, int64_t count, int64_t index)
-{
-	(void) d;
-	(void) count;
-	(void) index;
-	return CHOIR_OK;
-}
-
 static uint64_t windows_signature(const choir_dataset *d)
 {
 	return (uint64_t) ((const text *) d)->stride;
@@ -131,7 +122,6 @@ static const chi_stage bytes_stage = {
 	.range = bytes_range,
 	.free = text_free,
 	.files = CHI_FILES_HERE,
-	.shard_files = one_file,
 	.path = text_path,
 };
 
@@ -141,7 +131,6 @@ static const chi_stage windows_stage = {
 	.free = text_free,
 	.signature = windows_signature,
 	.files = CHI_FILES_HERE,
-	.shard_files = one_file,
 	.path = text_path,
 };
 
@@ -391,7 +380,6 @@ static const chi_stage lines_stage = {
 	.fits = chi_places_fit,
 	.signature = lines_signature,
 	.files = CHI_FILES_HERE,
-	.shard_files = one_file,
 	.path = chi_paths_at,
 };
 

@@ -296,14 +296,6 @@ static const char *arrays_path(const choir_dataset *d, int64_t i)
 	return chi_reader_path(((const arrays *) d)->part[0].reader);
 }
 
-static choir_status arrays_shard_files(choir_dataset *d, int64_t count, int64_t index)
-{
-	(void) d;
-	(void) count;
-	(void) index;
-	return CHOIR_OK;
-}
-
 static choir_status arrays_rewind(choir_dataset *d)
 {
 	arrays *s = (arrays *) d;
@@ -334,7 +326,7 @@ static int64_t max_in_memory(const chi_array_file *p)
 	{ \
 		.name = text, .range = arrays_range, .read = arrays_read, .rewind = arrays_rewind, \
 		.peek = arrays_peek, .free = arrays_free, .seek = arrays_seek, .files = CHI_FILES_HERE, \
-		.shard_files = arrays_shard_files, .path = arrays_path, \
+		.path = arrays_path, \
 	}
 static const chi_stage stages[] = { STAGE("idx dataset"), STAGE("npy dataset"),
 	STAGE("npz dataset") };

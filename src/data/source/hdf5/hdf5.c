@@ -333,15 +333,6 @@ static choir_status hdf5_seek(choir_dataset *d, int64_t elements)
 	return CHOIR_OK;
 }
 
-// The core refuses to shard one file.
-static choir_status hdf5_shard(choir_dataset *d, int64_t count, int64_t index)
-{
-	(void) d;
-	(void) count;
-	(void) index;
-	return CHOIR_OK;
-}
-
 static void close_parts(const chi_hdf5 *h, size_t n, const part parts[])
 {
 	for (size_t i = 0; i < n; i++) {
@@ -379,7 +370,6 @@ static const chi_stage hdf5_stage = {
 	.free = hdf5_free,
 	.seek = hdf5_seek,
 	.files = CHI_FILES_HERE,
-	.shard_files = hdf5_shard,
 	.path = hdf5_path,
 };
 

@@ -129,10 +129,8 @@ static void close_sockets(void *self)
 			drop(s, i + 1);
 	if (s->context != NULL)
 		s->tls->close(s->context);
-	if (s->channels != NULL)
-		s->with.release(s->channels);
-	if (s->polls != NULL)
-		s->with.release(s->polls);
+	s->with.release(s->channels);
+	s->with.release(s->polls);
 	if (s->wake >= 0)
 		close(s->wake);
 	if (s->spare >= 0)
@@ -281,7 +279,8 @@ static choir_status listen_at(
 	return CHOIR_OK;
 }
 
-static void name_peer(channel *c, const place *p)
+// False: a Unix socket of another user.
+static bool name_peer(channel *c, const place *p)
 {
 	struct ucred who;
 	socklen_t bytes = sizeof who;
@@ -289,11 +288,12 @@ static void name_peer(channel *c, const place *p)
 	if (p->any.sa_family == AF_UNIX) {
 		const bool known = getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0;
 		snprintf(c->peer, sizeof c->peer, "unix, pid %ld", known ? (long) who.pid : 0L);
-		return;
+		return known && who.uid == geteuid();
 	}
 	getnameinfo(&p->any, sizeof *p, host, sizeof host, port, sizeof port,
 			NI_NUMERICHOST | NI_NUMERICSERV);
 	snprintf(c->peer, sizeof c->peer, "%.60s:%.8s", host, port);
+	return true;
 }
 
 // Makes a connection of a socket: a Unix socket checks the user, a TCP socket begins TLS.
@@ -303,13 +303,10 @@ static choir_status begin(sockets *s, int fd, const place *p, bool listens, uint
 	channel *c = add(s, fd, number);
 	if (c == NULL)
 		return CHOIR_NO_MEMORY;
-	name_peer(c, p);
-	if (p->any.sa_family == AF_UNIX) {
-		struct ucred who;
-		socklen_t bytes = sizeof who;
-		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0 && who.uid == geteuid())
-			return CHOIR_OK;
+	if (!name_peer(c, p)) {
 		s->with.fail(CHOIR_INVALID, "%s belongs to another user", c->peer);
+	} else if (p->any.sa_family == AF_UNIX) {
+		return CHOIR_OK;
 	} else {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 		c->shaking = true;

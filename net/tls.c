@@ -228,8 +228,7 @@ static choir_status send_bytes(tls *t, const void *data, size_t bytes, size_t *s
 {
 	*sent = 0;
 	ERR_clear_error();
-	return bytes == 0 ? CHOIR_OK
-					  : outcome(t, SSL_write_ex(t->ssl, data, bytes, sent), CHOIR_PEER_LOST);
+	return outcome(t, SSL_write_ex(t->ssl, data, bytes, sent), CHOIR_PEER_LOST);
 }
 
 static choir_status receive_bytes(tls *t, void *data, size_t capacity, size_t *received)

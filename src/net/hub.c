@@ -118,9 +118,10 @@ chi_peer *chi_hub_dial(chi_hub *h, const char *address, void *user)
 	return add_peer(h, connection, true, user);
 }
 
-static void lose(chi_peer *p, choir_status status)
+// A failure ends the peer.
+static void check(chi_peer *p, choir_status status)
 {
-	if (p->gone)
+	if (p->gone || status == CHOIR_OK)
 		return;
 	chi_error_save(&p->why);
 	p->why.status = status;
@@ -133,8 +134,7 @@ choir_status chi_peer_send(
 	if (p->gone || p->ending)
 		return choir_fail(CHOIR_PEER_LOST, "%s has ended", p->name);
 	const choir_status status = chi_link_send(&p->link, kind, stream, parts, n);
-	if (status != CHOIR_OK)
-		lose(p, status);
+	check(p, status);
 	p->heartbeat.sent = chi_hub_now(p->hub);
 	return status;
 }
@@ -145,7 +145,7 @@ choir_status chi_peer_send_pack(chi_peer *p, uint16_t kind, uint32_t stream, con
 	if (!pack->failed)
 		return chi_peer_send(p, kind, stream, &part, pack->bytes > 0);
 	const choir_status status = choir_fail(CHOIR_NO_MEMORY, "%s: a message", p->name);
-	lose(p, status);
+	check(p, status);
 	return status;
 }
 
@@ -238,19 +238,18 @@ static void serve(chi_hub *h, chi_peer *p)
 	choir_status status = chi_link_flush(&p->link);
 	if (status == CHOIR_OK)
 		status = receive(h, p);
-	if (status != CHOIR_OK)
-		lose(p, status);
+	check(p, status);
 }
 
 static void look_at_clock(chi_peer *p, double now)
 {
 	if (p->ending || !p->joined) {
 		if (now >= p->until)
-			lose(p, choir_fail(CHOIR_TIMEOUT, "no handshake in %g s", CHI_HUB_HANDSHAKE_SECONDS));
+			check(p, choir_fail(CHOIR_TIMEOUT, "no handshake in %g s", CHI_HUB_HANDSHAKE_SECONDS));
 		return;
 	}
 	if (chi_heartbeat_lost(&p->heartbeat, now))
-		lose(p, choir_fail(CHOIR_TIMEOUT, "no heartbeat for %.1f s", now - p->heartbeat.heard));
+		check(p, choir_fail(CHOIR_TIMEOUT, "no heartbeat for %.1f s", now - p->heartbeat.heard));
 	else if (chi_heartbeat_due(&p->heartbeat, now))
 		(void) chi_peer_send(p, CHI_NET_BEAT, 0, NULL, 0);
 }
@@ -280,11 +279,8 @@ static choir_status prepare(chi_hub *h, int *n, double *until)
 		h->waits[count++] = (choir_connection_wait){ .connection = h->listener[i],
 			.receive = h->strangers < CHI_HUB_STRANGERS };
 	for (chi_peer *p = h->first_peer; p != NULL; p = p->next) {
-		if (!p->gone && chi_link_waiting(&p->link) > 0) {
-			const choir_status status = chi_link_flush(&p->link);
-			if (status != CHOIR_OK)
-				lose(p, status);
-		}
+		if (!p->gone)
+			check(p, chi_link_flush(&p->link));
 		if (p->ending && !p->joined && chi_link_waiting(&p->link) == 0)
 			p->gone = true;
 		const double next = p->ending || !p->joined ? p->until : chi_heartbeat_next(&p->heartbeat);

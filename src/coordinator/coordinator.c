@@ -152,28 +152,27 @@ static choir_status fetch_state(choir_coordinator *c)
 }
 
 // No worker has a closure while the servers are asked, so all states are of one step.
+static choir_status while_paused(
+		choir_coordinator *c, choir_status (*exchange)(choir_coordinator *c))
+{
+	choir_status status = pause_closures(c);
+	if (status == CHOIR_OK)
+		status = exchange(c);
+	continue_closures(c, status == CHOIR_OK);
+	return status;
+}
+
 static choir_status refresh(void *user)
 {
 	choir_coordinator *c = user;
-	if (!c->stale)
-		return CHOIR_OK;
-	choir_status status = pause_closures(c);
-	if (status == CHOIR_OK)
-		status = fetch_state(c);
-	continue_closures(c, status == CHOIR_OK);
-	return status;
+	return c->stale ? while_paused(c, fetch_state) : CHOIR_OK;
 }
 
 // The program may have changed variables, or restored a checkpoint.
 static choir_status give_changes(choir_coordinator *c)
 {
-	if (chi_job_model_versions(&c->model) == c->versions)
-		return CHOIR_OK;
-	choir_status status = pause_closures(c);
-	if (status == CHOIR_OK)
-		status = give_state(c);
-	continue_closures(c, status == CHOIR_OK);
-	return status;
+	const bool changed = chi_job_model_versions(&c->model) != c->versions;
+	return changed ? while_paused(c, give_state) : CHOIR_OK;
 }
 
 static void turn(void *user)

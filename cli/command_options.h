@@ -19,11 +19,11 @@ typedef enum {
 
 typedef struct {
 	const char *name; // "--batch"
-	const char *alias; // older name, still read, and the name in metadata; NULL: none
 	const char *value; // in the help; NULL: a flag
-	const char *help;
 	option_kind kind;
 	void *to; // has the default
+	const char *help;
+	const char *alias; // older name, still read, and the name in metadata; NULL: none
 	int64_t min, max; // of OPTION_INTEGER; max 0: no limit
 	const char *const *choices; // of OPTION_CHOICE, ending in NULL
 	bool zero; // OPTION_NUMBER: 0 is allowed

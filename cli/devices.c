@@ -8,11 +8,9 @@
 #include <stdio.h>
 
 static bool json;
-// clang-format off
 static const option options[] = {
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = json_help },
+	{ "--json", NULL, OPTION_FLAG, &json, .help = json_help },
 };
-// clang-format on
 static const command self = {
 	.name = "choir devices",
 	.operands = "[DEVICES]",

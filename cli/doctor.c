@@ -19,13 +19,12 @@ enum { NOTES = 16, NOTE = 300, ANSWER = 512, PROBE_SECONDS = 30 };
 static bool json;
 static const char *probe;
 static const char *const mpis[] = { "openmpi", "mpich", NULL };
-// clang-format off
 static const option options[] = {
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = json_help },
-	{ .name = "--probe", .value = "MPI", .kind = OPTION_CHOICE, .to = &probe, .choices = mpis,
-		.help = "only start this MPI, openmpi or mpich, and print its version" },
+	{ "--json", NULL, OPTION_FLAG, &json, .help = json_help },
+	{ "--probe", "MPI", OPTION_CHOICE, &probe,
+			.help = "only start this MPI, openmpi or mpich, and print its version",
+			.choices = mpis },
 };
-// clang-format on
 static const command self = {
 	.name = "choir doctor",
 	.operands = "",

@@ -17,21 +17,18 @@ static struct {
 	bool json;
 } given = { .name = "model" };
 
-// clang-format off
 static const option options[] = {
-	{ .name = "--c", .value = "FILE", .kind = OPTION_TEXT, .to = &given.c,
-		.help = "C file to write; it is C11 and C++17" },
-	{ .name = "--weights", .value = "FILE", .kind = OPTION_TEXT, .to = &given.weights,
-		.help = "safetensors file to write, for another library" },
-	{ .name = "--map", .value = "MAP", .kind = OPTION_TEXT, .to = &given.map,
-		.help = "names and layouts in --weights: torch, torchvision\n"
-				"(resnet18), keras, or a file of lines TENSOR VARIABLE\n"
-				"[AXES] (keras)" },
-	{ .name = "--name", .value = "NAME", .kind = OPTION_TEXT, .to = &given.name,
-		.help = "prefix of the defined names, as in NAME_predict (model)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
+	{ "--c", "FILE", OPTION_TEXT, &given.c, .help = "C file to write; it is C11 and C++17" },
+	{ "--weights", "FILE", OPTION_TEXT, &given.weights,
+			.help = "safetensors file to write, for another library" },
+	{ "--map", "MAP", OPTION_TEXT, &given.map,
+			.help = "names and layouts in --weights: torch, torchvision\n"
+					"(resnet18), keras, or a file of lines TENSOR VARIABLE\n"
+					"[AXES] (keras)" },
+	{ "--name", "NAME", OPTION_TEXT, &given.name,
+			.help = "prefix of the defined names, as in NAME_predict (model)" },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = json_help },
 };
-// clang-format on
 static const command self = {
 	.name = "choir export",
 	.operands = "FILE",

@@ -19,43 +19,41 @@ static struct {
 	bool json;
 } given = { .map = "torch" };
 
-// clang-format off
 static const option options[] = {
-	{ .name = "--map", .value = "MAP", .kind = OPTION_TEXT, .to = &given.map,
-		.help = "names and layouts in FILE: torch, torchvision (resnet18), keras,\n"
-				"or a file of lines TENSOR VARIABLE [AXES] (torch)" },
-	{ .name = "--model", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.model,
-		.choices = model_kinds, .help = "model, as for choir train" },
-	{ .name = "--widths", .value = "LIST", .kind = OPTION_TEXT, .to = &given.widths,
-		.help = "layer widths (mlp: 512,512; cnn: 32,64,128)" },
-	{ .name = "--width", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.width,
-		.min = 1, .max = MAX_WIDTH, .help = "embedding size or channels, as for choir train" },
-	{ .name = "--layers", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.layers,
-		.min = 1, .max = MAX_LAYERS, .help = "blocks or layers, as for choir train" },
-	{ .name = "--heads", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.heads,
-		.min = 1, .max = MAX_WIDTH, .help = "attention heads, as for choir train" },
-	{ .name = "--context", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.context,
-		.min = 1, .max = MAX_CONTEXT, .help = "context length in bytes, as for choir train" },
-	{ .name = "--image", .value = "SHAPE", .kind = OPTION_TEXT, .to = &given.image,
-		.help = "shape of an example: 28,28, or with channels 224,224,3, or\n"
-				"784 for a list of numbers; text has no shape" },
-	{ .name = "--classes", .value = "N", .kind = OPTION_INTEGER, .to = &given.classes,
-		.min = 1, .max = MAX_WIDTH, .help = "number of classes; text has no classes" },
-	{ .name = "--class-names", .value = "NAMES", .kind = OPTION_TEXT, .to = &given.names,
-		.help = "names of the classes, in the order of the scores: a list with\n"
-				"commas, or a file with one name per line (class numbers)" },
-	{ .name = "--scale", .value = "X", .kind = OPTION_NUMBER, .to = &given.scale,
-		.help = "factor of the data's values, before --mean (images: 1/255,\n"
-				"as in torchvision's ToTensor; numbers: 1)" },
-	{ .name = "--mean", .value = "LIST", .kind = OPTION_TEXT, .to = &given.mean,
-		.help = "mean of each channel or number, which is subtracted (0)" },
-	{ .name = "--deviation", .value = "LIST", .kind = OPTION_TEXT, .to = &given.deviation,
-		.help = "deviation of each channel or number, which divides the\nvalue after --mean (1)" },
-	{ .name = "--save", .value = "FILE", .kind = OPTION_TEXT, .to = &given.save,
-		.help = "safetensors file to write" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
+	{ "--map", "MAP", OPTION_TEXT, &given.map,
+			.help = "names and layouts in FILE: torch, torchvision (resnet18), keras,\n"
+					"or a file of lines TENSOR VARIABLE [AXES] (torch)" },
+	{ "--model", "NAME", OPTION_CHOICE, &given.model, .help = "model, as for choir train",
+			.choices = model_kinds },
+	{ "--widths", "LIST", OPTION_TEXT, &given.widths,
+			.help = "layer widths (mlp: 512,512; cnn: 32,64,128)" },
+	{ "--width", "N", OPTION_INTEGER, &given.size.width,
+			.help = "embedding size or channels, as for choir train", .min = 1, .max = MAX_WIDTH },
+	{ "--layers", "N", OPTION_INTEGER, &given.size.layers,
+			.help = "blocks or layers, as for choir train", .min = 1, .max = MAX_LAYERS },
+	{ "--heads", "N", OPTION_INTEGER, &given.size.heads,
+			.help = "attention heads, as for choir train", .min = 1, .max = MAX_WIDTH },
+	{ "--context", "N", OPTION_INTEGER, &given.size.context,
+			.help = "context length in bytes, as for choir train", .min = 1, .max = MAX_CONTEXT },
+	{ "--image", "SHAPE", OPTION_TEXT, &given.image,
+			.help = "shape of an example: 28,28, or with channels 224,224,3, or\n"
+					"784 for a list of numbers; text has no shape" },
+	{ "--classes", "N", OPTION_INTEGER, &given.classes,
+			.help = "number of classes; text has no classes", .min = 1, .max = MAX_WIDTH },
+	{ "--class-names", "NAMES", OPTION_TEXT, &given.names,
+			.help = "names of the classes, in the order of the scores: a list with\n"
+					"commas, or a file with one name per line (class numbers)" },
+	{ "--scale", "X", OPTION_NUMBER, &given.scale,
+			.help = "factor of the data's values, before --mean (images: 1/255,\n"
+					"as in torchvision's ToTensor; numbers: 1)" },
+	{ "--mean", "LIST", OPTION_TEXT, &given.mean,
+			.help = "mean of each channel or number, which is subtracted (0)" },
+	{ "--deviation", "LIST", OPTION_TEXT, &given.deviation,
+			.help = "deviation of each channel or number, which divides the\nvalue after --mean "
+					"(1)" },
+	{ "--save", "FILE", OPTION_TEXT, &given.save, .help = "safetensors file to write" },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = json_help },
 };
-// clang-format on
 static const command self = {
 	.name = "choir import",
 	.operands = "FILE",

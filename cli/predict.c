@@ -22,36 +22,30 @@ static struct {
 } given = { .batch = 256, .seed = 1, .bad_rows = "error", .precision = "f32" };
 static const char *const bad_rows[] = { "error", "skip", NULL };
 
-// clang-format off
 static const option options[] = {
-	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
-		.help = data_learn_help },
-	{ .name = "--bad-rows", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.bad_rows,
-		.choices = bad_rows,
-		.help = "policy for rows that cannot be read, have a category that\n"
-				"the training did not have, or whose scores are not finite:\n"
-				"error, or skip and count (error)" },
-	{ .name = "--skip", .value = "N", .kind = OPTION_INTEGER, .to = &given.skip,
-		.help = "skip the first N examples (0)" },
-	{ .name = "--limit", .value = "N", .kind = OPTION_INTEGER, .to = &given.limit, .min = 1,
-		.help = "classify at most N examples (all)" },
-	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .min = 1,
-		.max = 1 << 24, .help = "examples per batch (256)" },
-	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.min = 1, .max = 1 << 16, .help = replicas_help },
-	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
-		.help = devices_help },
-	{ .name = "--precision", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.precision,
-		.choices = precision_names, .help = precision_help },
-	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed,
-		.help = "seed of synthetic data (1)" },
-	{ .name = "--scores", .kind = OPTION_FLAG, .to = &given.scores,
-		.help = "also print the score of each class, before softmax" },
-	{ .name = "--probabilities", .kind = OPTION_FLAG, .to = &given.probabilities,
-		.help = "also print the probability of each class" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
+	{ "--data", "DATA", OPTION_TEXT, &given.data, .help = data_learn_help },
+	{ "--bad-rows", "POLICY", OPTION_CHOICE, &given.bad_rows,
+			.help = "policy for rows that cannot be read, have a category that\n"
+					"the training did not have, or whose scores are not finite:\n"
+					"error, or skip and count (error)",
+			.choices = bad_rows },
+	{ "--skip", "N", OPTION_INTEGER, &given.skip, .help = "skip the first N examples (0)" },
+	{ "--limit", "N", OPTION_INTEGER, &given.limit, .help = "classify at most N examples (all)",
+			.min = 1 },
+	{ "--batch", "G", OPTION_INTEGER, &given.batch, .help = "examples per batch (256)", .min = 1,
+			.max = 1 << 24 },
+	{ "--replicas", "R", OPTION_INTEGER, &given.replicas, .help = replicas_help, .min = 1,
+			.max = 1 << 16 },
+	{ "--devices", "LIST", OPTION_TEXT, &given.devices, .help = devices_help },
+	{ "--precision", "NAME", OPTION_CHOICE, &given.precision, .help = precision_help,
+			.choices = precision_names },
+	{ "--seed", "S", OPTION_SEED, &given.seed, .help = "seed of synthetic data (1)" },
+	{ "--scores", NULL, OPTION_FLAG, &given.scores,
+			.help = "also print the score of each class, before softmax" },
+	{ "--probabilities", NULL, OPTION_FLAG, &given.probabilities,
+			.help = "also print the probability of each class" },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = json_help },
 };
-// clang-format on
 static const command self = {
 	.name = "choir predict",
 	.operands = "FILE",

@@ -18,23 +18,18 @@ static struct {
 	bool greedy, json;
 } given = { .prompt = "\n", .bytes = 500, .temperature = 1, .seed = 1 };
 
-// clang-format off
 static const option options[] = {
-	{ .name = "--prompt", .value = "TEXT", .kind = OPTION_TEXT, .to = &given.prompt,
-		.help = "text to continue (a newline)" },
-	{ .name = "--bytes", .value = "N", .kind = OPTION_INTEGER, .to = &given.bytes, .min = 1,
-		.max = INT32_MAX, .help = "bytes to generate (500)" },
-	{ .name = "--temperature", .value = "X", .kind = OPTION_NUMBER, .to = &given.temperature,
-		.help = "number by which the scores are divided; a number below 1\n"
-				"makes likely bytes more likely (1)" },
-	{ .name = "--greedy", .kind = OPTION_FLAG, .to = &given.greedy,
-		.help = "always choose the most likely byte" },
-	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed,
-		.help = "seed of the random choices (1)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
-		.help = "print one JSON object with the bytes as numbers" },
+	{ "--prompt", "TEXT", OPTION_TEXT, &given.prompt, .help = "text to continue (a newline)" },
+	{ "--bytes", "N", OPTION_INTEGER, &given.bytes, .help = "bytes to generate (500)", .min = 1,
+			.max = INT32_MAX },
+	{ "--temperature", "X", OPTION_NUMBER, &given.temperature,
+			.help = "number by which the scores are divided; a number below 1\n"
+					"makes likely bytes more likely (1)" },
+	{ "--greedy", NULL, OPTION_FLAG, &given.greedy, .help = "always choose the most likely byte" },
+	{ "--seed", "S", OPTION_SEED, &given.seed, .help = "seed of the random choices (1)" },
+	{ "--json", NULL, OPTION_FLAG, &given.json,
+			.help = "print one JSON object with the bytes as numbers" },
 };
-// clang-format on
 static const command self = {
 	.name = "choir sample",
 	.operands = "FILE",

@@ -13,26 +13,24 @@
 static const char *address = "127.0.0.1:0", *devices, *key;
 static int64_t cores = 1, memory;
 static bool json;
-// clang-format off
 static const option options[] = {
-	{ .name = "--address", .value = "ADDRESS", .kind = OPTION_TEXT, .to = &address,
-		.help = "address to listen at: HOST:PORT or unix:PATH; with port 0\n"
-				"the system chooses a port (127.0.0.1:0)" },
-	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &devices,
-		.help = "devices to offer, for example cpu:0,cpu:1 (all GPUs, else\n"
-				"one CPU device for each core)" },
-	{ .name = "--key", .value = "FILE", .kind = OPTION_TEXT, .to = &key,
-		.help = "file with the job's key, which choir key makes\n"
-				"(CHOIR_KEY_FILE)" },
-	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &cores, .min = 1, .max = 1024,
-		.help = "threads for each stream of a device (1)" },
-	{ .name = "--memory", .value = "MIB", .kind = OPTION_INTEGER, .to = &memory, .min = 1,
-		.max = INT64_MAX >> 20,
-		.help = "memory of each device in MiB (all; CPU devices share the\n"
-				"memory of the machine)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = json_help },
+	{ "--address", "ADDRESS", OPTION_TEXT, &address,
+			.help = "address to listen at: HOST:PORT or unix:PATH; with port 0\n"
+					"the system chooses a port (127.0.0.1:0)" },
+	{ "--devices", "LIST", OPTION_TEXT, &devices,
+			.help = "devices to offer, for example cpu:0,cpu:1 (all GPUs, else\n"
+					"one CPU device for each core)" },
+	{ "--key", "FILE", OPTION_TEXT, &key,
+			.help = "file with the job's key, which choir key makes\n"
+					"(CHOIR_KEY_FILE)" },
+	{ "--cores", "N", OPTION_INTEGER, &cores, .help = "threads for each stream of a device (1)",
+			.min = 1, .max = 1024 },
+	{ "--memory", "MIB", OPTION_INTEGER, &memory,
+			.help = "memory of each device in MiB (all; CPU devices share the\n"
+					"memory of the machine)",
+			.min = 1, .max = INT64_MAX >> 20 },
+	{ "--json", NULL, OPTION_FLAG, &json, .help = json_help },
 };
-// clang-format on
 static const command self = {
 	.name = "choir serve",
 	.operands = "",

@@ -11,13 +11,11 @@ static struct {
 	const char *output;
 	bool json;
 } given;
-// clang-format off
 static const option options[] = {
-	{ .name = "--output", .value = "FILE", .kind = OPTION_TEXT, .to = &given.output,
-		.help = "write one trace of all workers (no file)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
+	{ "--output", "FILE", OPTION_TEXT, &given.output,
+			.help = "write one trace of all workers (no file)" },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = json_help },
 };
-// clang-format on
 static const command self = {
 	.name = "choir trace",
 	.operands = "FILE",

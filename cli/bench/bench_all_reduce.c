@@ -32,30 +32,27 @@ static const char *const operations[] = { "direct", "ring", "hierarchical_copy",
 	"reduce_to_one_device", NULL };
 static const char *const shapes[] = { "resnet50", "gpt2", NULL };
 
-// clang-format off
 static const option options[] = {
-	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.min = 1, .max = MAX_REPLICAS, .help = "number of replicas (2)" },
-	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
-		.help = devices_help },
-	{ .name = "--most", .value = "BYTES", .kind = OPTION_INTEGER, .to = &given.max,
-		.min = MIN_BYTES, .max = 1 << 30, .help = "size of the largest buffer (67108864)" },
-	{ .name = "--rounds", .value = "N", .kind = OPTION_INTEGER, .to = &given.rounds, .min = 1,
-		.max = MAX_ROUNDS, .help = "at most N rounds for each size (2001)" },
-	{ .name = "--operations", .value = "NAME", .kind = OPTION_CHOICE,
-		.to = &given.operations, .choices = operations,
-		.help = "algorithm: direct, ring, hierarchical_copy or\n"
-				"reduce_to_one_device (chosen by the strategy)" },
-	{ .name = "--shapes", .value = "NET", .kind = OPTION_CHOICE, .to = &given.shapes,
-		.choices = shapes,
-		.help = "instead of buffers, reduce all gradients of resnet50 or\ngpt2 in one batch" },
-	{ .name = "--wire", .value = "DTYPE", .kind = OPTION_CHOICE, .to = &given.wire,
-		.choices = wire_names,
-		.help = "measure updates of variables instead, with gradients\n"
-				"summed and sent in f32, f16 or bf16" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
+	{ "--replicas", "R", OPTION_INTEGER, &given.replicas, .help = "number of replicas (2)",
+			.min = 1, .max = MAX_REPLICAS },
+	{ "--devices", "LIST", OPTION_TEXT, &given.devices, .help = devices_help, .own = true },
+	{ "--most", "BYTES", OPTION_INTEGER, &given.max,
+			.help = "size of the largest buffer (67108864)", .min = MIN_BYTES, .max = 1 << 30 },
+	{ "--rounds", "N", OPTION_INTEGER, &given.rounds,
+			.help = "at most N rounds for each size (2001)", .min = 1, .max = MAX_ROUNDS },
+	{ "--operations", "NAME", OPTION_CHOICE, &given.operations,
+			.help = "algorithm: direct, ring, hierarchical_copy or\n"
+					"reduce_to_one_device (chosen by the strategy)",
+			.choices = operations },
+	{ "--shapes", "NET", OPTION_CHOICE, &given.shapes,
+			.help = "instead of buffers, reduce all gradients of resnet50 or\ngpt2 in one batch",
+			.choices = shapes },
+	{ "--wire", "DTYPE", OPTION_CHOICE, &given.wire,
+			.help = "measure updates of variables instead, with gradients\n"
+					"summed and sent in f32, f16 or bf16",
+			.choices = wire_names },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = json_help },
 };
-// clang-format on
 static const command self = {
 	.name = "choir bench all-reduce",
 	.operands = "",

@@ -32,21 +32,17 @@ static struct {
 	bool threads, json; // json: also without the option
 } given = { .which = "null", .workers = 2, .seconds = 5 };
 
-// clang-format off
 static const option options[] = {
-	{ .name = "--case", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.which,
-		.choices = cases, .help = "what a closure does, see above (null)" },
-	{ .name = "--workers", .value = "N", .kind = OPTION_INTEGER, .to = &given.workers, .min = 1,
-		.max = 1024, .help = "number of workers to wait for (2)" },
-	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
-		.help = "seconds to measure (5)" },
-	{ .name = "--threads", .kind = OPTION_FLAG, .to = &given.threads,
-		.help = "measure N workers and one worker that are threads of this\n"
-				"process, in turns, without a coordinator; needs --case" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
-		.help = "no effect: the output is always JSON" },
+	{ "--case", "NAME", OPTION_CHOICE, &given.which,
+			.help = "what a closure does, see above (null)", .choices = cases },
+	{ "--workers", "N", OPTION_INTEGER, &given.workers,
+			.help = "number of workers to wait for (2)", .min = 1, .max = 1024 },
+	{ "--seconds", "S", OPTION_NUMBER, &given.seconds, .help = "seconds to measure (5)" },
+	{ "--threads", NULL, OPTION_FLAG, &given.threads,
+			.help = "measure N workers and one worker that are threads of this\n"
+					"process, in turns, without a coordinator; needs --case" },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = "no effect: the output is always JSON" },
 };
-// clang-format on
 static const command self = {
 	.name = "choir bench closures",
 	.operands = "",

@@ -13,21 +13,18 @@ static struct {
 	bool json;
 } given = { .replicas = 2, .batch = 128, .steps = 40, .rounds = 30 };
 
-// clang-format off
 static const option options[] = {
-	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch,
-		.min = 1, .max = 1 << 20, .help = "global batch size (128)" },
-	{ .name = "--steps", .value = "N", .kind = OPTION_INTEGER, .to = &given.steps,
-		.min = 1, .max = 1 << 20, .help = "steps of a round, an epoch of choir_fit (40)" },
-	{ .name = "--rounds", .value = "N", .kind = OPTION_INTEGER, .to = &given.rounds,
-		.min = 1, .max = MAX_ROUNDS, .help = "rounds of each loop, in turns (30)" },
-	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.min = 1, .max = 1 << 10, .help = "number of replicas (2)" },
-	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
-		.help = devices_help },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
+	{ "--batch", "G", OPTION_INTEGER, &given.batch, .help = "global batch size (128)", .min = 1,
+			.max = 1 << 20 },
+	{ "--steps", "N", OPTION_INTEGER, &given.steps,
+			.help = "steps of a round, an epoch of choir_fit (40)", .min = 1, .max = 1 << 20 },
+	{ "--rounds", "N", OPTION_INTEGER, &given.rounds, .help = "rounds of each loop, in turns (30)",
+			.min = 1, .max = MAX_ROUNDS },
+	{ "--replicas", "R", OPTION_INTEGER, &given.replicas, .help = "number of replicas (2)",
+			.min = 1, .max = 1 << 10 },
+	{ "--devices", "LIST", OPTION_TEXT, &given.devices, .help = devices_help },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = json_help },
 };
-// clang-format on
 static const command self = {
 	.name = "choir bench fit",
 	.operands = "",

@@ -31,27 +31,25 @@ static struct {
 static const char *const pipelines[] = { "read", "float", "shuffle", "mnist", "prefetch", "cache",
 	"map", "padded", "window", "interleave", "zip", NULL };
 
-// clang-format off
 static const option options[] = {
-	{ .name = "--source", .value = "FILE", .kind = OPTION_TEXT, .to = &given.source,
-		.help = data_measure_help },
-	{ .name = "--pipeline", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.pipeline,
-		.choices = pipelines,
-		.help = "stages after reading: read (none), float (first column\n"
-				"to float), shuffle (buffer of 10,000), mnist (float and\n"
-				"shuffle), prefetch (on a thread), cache (in memory), map\n"
-				"(a copy), padded (padded batches), window (of 16),\n"
-				"interleave (two readers) or zip (with numbers) (read)" },
-	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .min = 1,
-		.max = 1 << 24, .help = "examples per batch (128)" },
-	{ .name = "--passes", .value = "N", .kind = OPTION_INTEGER, .to = &given.passes, .min = 1,
-		.max = MAX_PASSES, .help = "measured passes, after one that is not measured (5)" },
-	{ .name = "--ahead", .value = "N", .kind = OPTION_INTEGER, .to = &given.ahead,
-		.min = -1, .max = 1 << 10,
-		.help = "batches to read ahead on a thread; -1: none; 0: the\nlibrary's default (0)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
+	{ "--source", "FILE", OPTION_TEXT, &given.source, .help = data_measure_help },
+	{ "--pipeline", "NAME", OPTION_CHOICE, &given.pipeline,
+			.help = "stages after reading: read (none), float (first column\n"
+					"to float), shuffle (buffer of 10,000), mnist (float and\n"
+					"shuffle), prefetch (on a thread), cache (in memory), map\n"
+					"(a copy), padded (padded batches), window (of 16),\n"
+					"interleave (two readers) or zip (with numbers) (read)",
+			.choices = pipelines },
+	{ "--batch", "G", OPTION_INTEGER, &given.batch, .help = "examples per batch (128)", .min = 1,
+			.max = 1 << 24 },
+	{ "--passes", "N", OPTION_INTEGER, &given.passes,
+			.help = "measured passes, after one that is not measured (5)", .min = 1,
+			.max = MAX_PASSES },
+	{ "--ahead", "N", OPTION_INTEGER, &given.ahead,
+			.help = "batches to read ahead on a thread; -1: none; 0: the\nlibrary's default (0)",
+			.min = -1, .max = 1 << 10 },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = json_help },
 };
-// clang-format on
 static const command self = {
 	.name = "choir bench input",
 	.operands = "",

@@ -18,15 +18,12 @@ static struct {
 	bool json;
 } given = { .seconds = 0.2 };
 
-// clang-format off
 static const option options[] = {
-	{ .name = "--only", .value = "TEXT", .kind = OPTION_TEXT, .to = &given.only,
-		.help = "measure only operations whose name contains TEXT (all)" },
-	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
-		.help = "seconds per operation (0.2)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
+	{ "--only", "TEXT", OPTION_TEXT, &given.only,
+			.help = "measure only operations whose name contains TEXT (all)" },
+	{ "--seconds", "S", OPTION_NUMBER, &given.seconds, .help = "seconds per operation (0.2)" },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = json_help },
 };
-// clang-format on
 static const command self = {
 	.name = "choir bench kernels",
 	.operands = "",

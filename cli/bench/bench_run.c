@@ -12,15 +12,12 @@ static struct {
 	bool json;
 } given = { .replicas = 2 };
 
-// clang-format off
 static const option options[] = {
-	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.min = 1, .max = 1 << 10, .help = "number of replicas (2)" },
-	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
-		.help = devices_help },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
+	{ "--replicas", "R", OPTION_INTEGER, &given.replicas, .help = "number of replicas (2)",
+			.min = 1, .max = 1 << 10 },
+	{ "--devices", "LIST", OPTION_TEXT, &given.devices, .help = devices_help },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = json_help },
 };
-// clang-format on
 static const command self = {
 	.name = "choir bench run",
 	.operands = "",

@@ -47,36 +47,30 @@ static struct {
 	.which = "mlp128", .precision = "f32", .wire = "f32", .replicas = 2, .cores = 1, .seconds = 5
 };
 
-// clang-format off
 static const option options[] = {
-	{ .name = "--case", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.which,
-		.choices = cases, .help = "model to train, see above (mlp128)" },
-	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.min = 1, .max = 1 << 10, .help = "replicas that share the batch (2)" },
-	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
-		.help = devices_help },
-	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .min = 1,
-		.max = 1 << 10, .own = true, .help = "threads per device (1)" },
-	{ .name = "--precision", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.precision,
-		.choices = precision_names, .help = precision_help },
-	{ .name = "--wire", .value = "DTYPE", .kind = OPTION_CHOICE, .to = &given.wire,
-		.choices = wire_names, .help = wire_help },
-	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
-		.help = "seconds to measure (5)" },
-	{ .name = "--save", .value = "DIR", .kind = OPTION_TEXT, .to = &given.save,
-		.help = "also save checkpoints to DIR, and measure how long an\n"
-				"asynchronous save blocks the program: first_save_call_ms,\n"
-				"save_call_ms, copy_ms (a memcpy of as many bytes), and the\n"
-				"steps before and after a save (medians of 8 saves, except\n"
-				"the first)" },
-	{ .name = "--breakdown", .kind = OPTION_FLAG, .to = &given.breakdown,
-		.help = "trace more steps (at most 200, or 2 s), and print where\n"
-				"their time went and how far each kind of work is from its\n"
-				"limit" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
-		.help = "also print --breakdown as JSON" },
+	{ "--case", "NAME", OPTION_CHOICE, &given.which, .help = "model to train, see above (mlp128)",
+			.choices = cases },
+	{ "--replicas", "R", OPTION_INTEGER, &given.replicas,
+			.help = "replicas that share the batch (2)", .min = 1, .max = 1 << 10 },
+	{ "--devices", "LIST", OPTION_TEXT, &given.devices, .help = devices_help, .own = true },
+	{ "--cores", "N", OPTION_INTEGER, &given.cores, .help = "threads per device (1)", .min = 1,
+			.max = 1 << 10, .own = true },
+	{ "--precision", "NAME", OPTION_CHOICE, &given.precision, .help = precision_help,
+			.choices = precision_names },
+	{ "--wire", "DTYPE", OPTION_CHOICE, &given.wire, .help = wire_help, .choices = wire_names },
+	{ "--seconds", "S", OPTION_NUMBER, &given.seconds, .help = "seconds to measure (5)" },
+	{ "--save", "DIR", OPTION_TEXT, &given.save,
+			.help = "also save checkpoints to DIR, and measure how long an\n"
+					"asynchronous save blocks the program: first_save_call_ms,\n"
+					"save_call_ms, copy_ms (a memcpy of as many bytes), and the\n"
+					"steps before and after a save (medians of 8 saves, except\n"
+					"the first)" },
+	{ "--breakdown", NULL, OPTION_FLAG, &given.breakdown,
+			.help = "trace more steps (at most 200, or 2 s), and print where\n"
+					"their time went and how far each kind of work is from its\n"
+					"limit" },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = "also print --breakdown as JSON" },
 };
-// clang-format on
 static const command self = {
 	.name = "choir bench train",
 	.operands = "",

@@ -18,17 +18,14 @@ static struct {
 	const char *separator, *decimal, *missing_values;
 	bool json;
 } given;
-// clang-format off
 static const option options[] = {
-	{ .name = "--missing-values", .value = "LIST", .kind = OPTION_TEXT,
-		.to = &given.missing_values, .help = missing_values_help },
-	{ .name = "--separator", .value = "CHAR", .kind = OPTION_TEXT, .to = &given.separator,
-		.help = separator_help },
-	{ .name = "--decimal", .value = "MARK", .kind = OPTION_CHOICE, .to = &given.decimal,
-		.choices = decimal_names, .help = decimal_help },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
+	{ "--missing-values", "LIST", OPTION_TEXT, &given.missing_values,
+			.help = missing_values_help },
+	{ "--separator", "CHAR", OPTION_TEXT, &given.separator, .help = separator_help },
+	{ "--decimal", "MARK", OPTION_CHOICE, &given.decimal, .help = decimal_help,
+			.choices = decimal_names },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = json_help },
 };
-// clang-format on
 static const command self = {
 	.name = "choir inspect",
 	.operands = "FILE",

@@ -24,36 +24,33 @@ static struct {
 	bool check, json;
 } given = { .step = CHOIR_NONE, .replica = CHOIR_NONE };
 
-// clang-format off
 static const option options[] = {
-	{ .name = "--checkpoint", .value = "DIR", .kind = OPTION_TEXT, .to = &given.checkpoint,
-		.help = "directory of choir train --checkpoint, which replay only\nreads (required)" },
-	{ .name = "--step", .value = "S", .kind = OPTION_INTEGER, .to = &given.step, .min = 1,
-		.help = "step to run, counted from 1 (required)" },
-	{ .name = "--replica", .value = "K", .kind = OPTION_INTEGER, .to = &given.replica,
-		.help = "replica to run, counted from 0 (required)" },
-	{ .name = "--check", .kind = OPTION_FLAG, .to = &given.check,
-		.help = "also run all replicas in the step and up to the next\n"
-				"checkpoint, and compare the gradients and weights" },
-	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
-		.help = "data of the training (required except for mnist and up\n"
-				"to 1,000,000 synthetic digits)" },
-	{ .name = "--init", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init,
-		.help = "the training's --init file (required if the training had\n"
-				"one and no checkpoint precedes the step)" },
-	{ .name = "--init-map", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init_map,
-		.help = "the training's --init-map file (required with --init)" },
-	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.min = 1, .max = 1 << 16,
-		.help = "number of replicas in the training (required if it is above\n4096)" },
-	{ .name = "--image-size", .value = "N", .kind = OPTION_INTEGER, .to = &given.image_size,
-		.min = 1, .max = 1 << 14,
-		.help = "height and width of images in the training (required if\nit is above 1024)" },
-	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
-		.help = devices_help },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
+	{ "--checkpoint", "DIR", OPTION_TEXT, &given.checkpoint,
+			.help = "directory of choir train --checkpoint, which replay only\nreads (required)" },
+	{ "--step", "S", OPTION_INTEGER, &given.step, .help = "step to run, counted from 1 (required)",
+			.min = 1 },
+	{ "--replica", "K", OPTION_INTEGER, &given.replica,
+			.help = "replica to run, counted from 0 (required)" },
+	{ "--check", NULL, OPTION_FLAG, &given.check,
+			.help = "also run all replicas in the step and up to the next\n"
+					"checkpoint, and compare the gradients and weights" },
+	{ "--data", "DATA", OPTION_TEXT, &given.data,
+			.help = "data of the training (required except for mnist and up\n"
+					"to 1,000,000 synthetic digits)" },
+	{ "--init", "FILE", OPTION_TEXT, &given.init,
+			.help = "the training's --init file (required if the training had\n"
+					"one and no checkpoint precedes the step)" },
+	{ "--init-map", "FILE", OPTION_TEXT, &given.init_map,
+			.help = "the training's --init-map file (required with --init)" },
+	{ "--replicas", "R", OPTION_INTEGER, &given.replicas,
+			.help = "number of replicas in the training (required if it is above\n4096)", .min = 1,
+			.max = 1 << 16 },
+	{ "--image-size", "N", OPTION_INTEGER, &given.image_size,
+			.help = "height and width of images in the training (required if\nit is above 1024)",
+			.min = 1, .max = 1 << 14 },
+	{ "--devices", "LIST", OPTION_TEXT, &given.devices, .help = devices_help },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = json_help },
 };
-// clang-format on
 static const command self = {
 	.name = "choir replay",
 	.operands = "",

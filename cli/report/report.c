@@ -13,13 +13,10 @@ static struct {
 	const char *output;
 	bool json;
 } given;
-// clang-format off
 static const option options[] = {
-	{ .name = "--output", .value = "FILE", .kind = OPTION_TEXT, .to = &given.output,
-		.help = "file to write (RUN/report.html)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
+	{ "--output", "FILE", OPTION_TEXT, &given.output, .help = "file to write (RUN/report.html)" },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = json_help },
 };
-// clang-format on
 static const command self = {
 	.name = "choir report",
 	.operands = "RUN",

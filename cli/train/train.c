@@ -40,194 +40,196 @@ static train_options given = { .data = "mnist",
 	.seed = 1 };
 train_options *const train_given = &given;
 
-// clang-format off
 static const option options[] = {
-	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data, .recorded = true,
-		.help = data_learn_help },
-	{ .name = "--target", .value = "COLUMN", .kind = OPTION_TEXT, .to = &given.target,
-		.recorded = true,
-		.help = "column to learn, if the data have columns; for a regression\n"
-				"also several columns with commas (label, else the last)" },
-	{ .name = "--task", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.task,
-		.choices = tasks, .recorded = true,
-		.help = "task for the target of a CSV file: classification,\n"
-				"regression, or auto: a regression if the numbers are not\n"
-				"all whole or there are several targets (auto)" },
-	{ .name = "--bad-rows", .alias = "--wrong-rows", .value = "POLICY", .kind = OPTION_CHOICE,
-		.to = &given.bad_rows, .choices = bad_rows, .recorded = true,
-		.help = "policy for rows that cannot be read (csv:, tfrecord:), rows\n"
-				"with an invalid label, and images that cannot be decoded:\n"
-				"error, or skip and count (error)" },
-	{ .name = "--missing", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.missing,
-		.choices = missing, .recorded = true,
-		.help = "csv: policy for rows without a value in an input column:\n"
-				"drop, or impute, which takes the mean and adds an input\n"
-				"that marks missing values (drop)" },
-	{ .name = "--missing-values", .value = "LIST", .kind = OPTION_TEXT,
-		.to = &given.missing_values, .recorded = true, .help = missing_values_help },
-	{ .name = "--separator", .value = "CHAR", .kind = OPTION_TEXT, .to = &given.separator,
-		.recorded = true, .help = separator_help },
-	{ .name = "--decimal", .value = "MARK", .kind = OPTION_CHOICE, .to = &given.decimal,
-		.choices = decimal_names, .recorded = true, .help = decimal_help },
-	{ .name = "--max-categories", .value = "N", .kind = OPTION_INTEGER,
-		.to = &given.max_categories, .min = 1, .max = MAX_INPUTS, .recorded = true,
-		.help = "csv: ignore text columns with more than N different texts\n(64)" },
-	{ .name = "--image-size", .value = "N", .kind = OPTION_INTEGER, .to = &given.image_size,
-		.min = 1, .max = 1 << 14, .recorded = true,
-		.help = "images: height and width in pixels (224)" },
-	{ .name = "--augment", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.augment,
-		.choices = augments, .recorded = true,
-		.help = "random changes of images in each epoch: none, crop (shift\n"
-				"by up to an eighth), flip (left to right), or both (none)" },
-	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
-		.to = &given.train_examples, .min = 1, .recorded = true,
-		.help = "number of training examples (4/5 of the data; text: 9/10\n"
-				"of the windows); the rest is the test set" },
-	{ .name = "--model", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.model,
-		.choices = model_kinds, .recorded = true,
-		.help = "model: mlp, cnn, resnet20, resnet18, mobilenet; gpt or lstm\n"
-				"for text (cnn; images: resnet18; mlp if an example is a\n"
-				"list of numbers)" },
-	{ .name = "--widths", .value = "LIST", .kind = OPTION_TEXT, .to = &given.widths,
-		.recorded = true, .help = "layer widths (mlp: 512,512; cnn: 32,64,128)" },
-	{ .name = "--width", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.width,
-		.min = 1, .max = MAX_WIDTH, .recorded = true,
-		.help = "embedding size (gpt: 128; lstm: 256), or channels of the\n"
-				"first stage (resnet20: 16; resnet18: 64; mobilenet: 32)" },
-	{ .name = "--layers", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.layers,
-		.min = 1, .max = MAX_LAYERS, .recorded = true,
-		.help = "blocks (gpt: 4; lstm: 1), or layers of a resnet20: 6 n + 2\n"
-				"for an integer n (20)" },
-	{ .name = "--heads", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.heads,
-		.min = 1, .max = MAX_WIDTH, .recorded = true,
-		.help = "gpt: attention heads, a divisor of the width (4)" },
-	{ .name = "--context", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.context,
-		.min = 1, .max = MAX_CONTEXT, .recorded = true,
-		.help = "context length in bytes (gpt: 128; lstm: 64)" },
-	{ .name = "--dropout", .value = "X", .kind = OPTION_NUMBER, .to = &given.size.dropout,
-		.zero = true, .recorded = true, .help = "gpt, lstm, mlp: dropout rate, less than 1 (0)" },
-	{ .name = "--normalization", .value = "NAME", .kind = OPTION_CHOICE,
-		.to = &given.normalization, .choices = normalizations, .recorded = true,
-		.help = "mlp: none, or batch normalization before each activation\n(none)" },
-	{ .name = "--class-weights", .value = "NAME", .kind = OPTION_CHOICE,
-		.to = &given.class_weights, .choices = class_weights, .recorded = true,
-		.help = "factor of an example's loss: none, or balanced, which is\n"
-				"examples / (classes * examples of its class) (none)" },
-	{ .name = "--epochs", .value = "E", .kind = OPTION_INTEGER, .to = &given.epochs, .min = 1,
-		.max = INT32_MAX, .recorded = true,
-		.help = "passes over the training examples (5)" },
-	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .min = 1,
-		.max = 1 << 24, .recorded = true,
-		.help = "global batch size: examples per step over all replicas\n(128; text: 16)" },
-	{ .name = "--optimizer", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.optimizer,
-		.choices = train_optimizers, .recorded = true,
-		.help = "optimizer: sgd, momentum, adam, adamw, rmsprop, nadam,\n"
-				"adagrad, lion or lamb (adam)" },
-	{ .name = "--learning-rate", .alias = "--rate", .value = "X", .kind = OPTION_NUMBER,
-		.to = &given.rate, .recorded = true,
-		.help = "learning rate (1e-3; sgd and momentum: 1e-2)" },
-	{ .name = "--weight-decay", .value = "X", .kind = OPTION_NUMBER, .to = &given.weight_decay,
-		.recorded = true,
-		.help = "decay of the weights, times the learning rate, per step\n"
-				"(adamw: 0.01; lion, lamb: none)" },
-	{ .name = "--schedule", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.schedule,
-		.choices = schedules, .recorded = true,
-		.help = "learning-rate schedule: constant, or cosine decay to 0\n(constant)" },
-	{ .name = "--warmup", .value = "N", .kind = OPTION_INTEGER, .to = &given.warmup,
-		.max = INT32_MAX, .recorded = true,
-		.help = "number of steps of linear warmup from 0 (0)" },
-	{ .name = "--clip", .value = "X", .kind = OPTION_NUMBER, .to = &given.clip, .zero = true,
-		.recorded = true, .help = "maximum global norm of the gradients; 0: no limit (0)" },
-	{ .name = "--nonfinite", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.nonfinite,
-		.choices = nonfinite, .recorded = true,
-		.help = "policy for a gradient that is not finite: error, skip the\n"
-				"step on all replicas, or ignore (error)" },
-	{ .name = "--precision", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.precision,
-		.choices = precision_names, .recorded = true, .help = precision_help },
-	{ .name = "--wire", .value = "DTYPE", .kind = OPTION_CHOICE, .to = &given.wire,
-		.choices = wire_names, .recorded = true, .help = wire_help },
-	{ .name = "--patience", .value = "N", .kind = OPTION_INTEGER, .to = &given.patience,
-		.max = INT32_MAX,
-		.help = "stop after N epochs without a better test score and\n"
-				"restore the best weights; 0: never (0)" },
-	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed, .recorded = true,
-		.help = "seed of initial weights, shuffling and synthetic data (1)" },
-	{ .name = "--init", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init, .recorded = true,
-		.help = "load initial weights from a safetensors file, and list\n"
-				"missing weights and unexpected tensors" },
-	{ .name = "--init-map", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init_map,
-		.recorded = true,
-		.help = "names and layouts in --init: torch, torchvision (resnet18),\n"
-				"keras, or a file of lines TENSOR VARIABLE [AXES], in which\n"
-				"* stands for any text" },
-	{ .name = "--freeze", .value = "NAMES", .kind = OPTION_TEXT, .to = &given.freeze,
-		.recorded = true, .help = "do not train weights that match a pattern, as in\n"
-				"token/*,*/bias" },
-	{ .name = "--save", .value = "FILE", .kind = OPTION_TEXT, .to = &given.save,
-		.help = "write the trained weights to a safetensors file" },
-	{ .name = "--checkpoint", .value = "DIR", .kind = OPTION_TEXT, .to = &given.checkpoint,
-		.help = "save the training state after each epoch and on SIGTERM,\n"
-				"SIGINT or SIGHUP; resume from the newest checkpoint" },
-	{ .name = "--checkpoint-every", .value = "N", .kind = OPTION_INTEGER,
-		.to = &given.checkpoint_every,
-		.help = "also save a checkpoint every N steps; 0: never (0)" },
-	{ .name = "--max-to-keep", .alias = "--keep", .value = "N", .kind = OPTION_INTEGER,
-		.to = &given.keep, .min = 1, .max = 1 << 20,
-		.help = "number of newest checkpoints to keep (5)" },
-	{ .name = "--unsaved", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.unsaved,
-		.choices = unsaved,
-		.help = "policy for a checkpoint that cannot be saved (disk full):\n"
-				"error, or ignore and go on (error)" },
-	{ .name = "--strategy", .value = "NAME", .kind = OPTION_TEXT, .to = &given.strategy,
-		.help = "strategy: one_device, mirrored, central_storage or\n"
-				"parameter_server (mirrored)" },
-	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.min = 1, .max = 1 << 16,
-		.help = replicas_help },
-	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
-		.help = "devices for the replicas, as in cpu:0,cpu:1 (CHOIR_DEVICES,\n"
-				"else all accelerators, else one CPU device per replica, at\n"
-				"most one per processor)" },
-	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .min = 1,
-		.max = 1 << 10, .own = true, .help = "threads per device (1)" },
-	{ .name = "--workers", .value = "N", .kind = OPTION_INTEGER, .to = &given.workers, .min = 1,
-		.max = 1024, .help = "parameter_server: number of asynchronous workers (1)" },
-	{ .name = "--parameter-devices", .value = "LIST", .kind = OPTION_TEXT,
-		.to = &given.parameter_devices,
-		.help = "central_storage, parameter_server: devices that hold the\nvariables (cpu:0)" },
-	{ .name = "--lock-free", .kind = OPTION_FLAG, .to = &given.lock_free,
-		.help = "parameter_server: update variables without locks" },
-	{ .name = "--auto-shard", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.auto_shard,
-		.choices = train_shards, .recorded = true,
-		.help = "policy under mpirun (data):\n"
-				"data: a process reads all examples and keeps those of its\n"
-				"replicas\n"
-				"off: a process reads and keeps all examples\n"
-				"file: a process reads only its own files\n"
-				"auto: as file if the data are in files, else as data" },
-	{ .name = "--lowest-instruction-set", .kind = OPTION_FLAG, .to = &given.lowest_set,
-		.help = "under mpirun on different processors: use the lowest of\n"
-				"their instruction sets" },
-	{ .name = "--timeout", .value = "S", .kind = OPTION_NUMBER, .to = &given.timeout,
-		.zero = true,
-		.help = "under mpirun: seconds to wait for another worker before\n"
-				"the training fails; 0: no limit (60)" },
-	{ .name = "--trace", .value = "FILE", .kind = OPTION_TEXT, .to = &given.trace,
-		.help = "write a trace in Chrome's format (https://ui.perfetto.dev)\n"
-				"and print where the time went; under mpirun worker N > 0\n"
-				"writes FILE.N" },
-	{ .name = "--log", .value = "DIR", .kind = OPTION_TEXT, .to = &given.log,
-		.help = "write loss, accuracy and rates as TensorBoard event files" },
-	{ .name = "--run", .value = "DIR", .kind = OPTION_TEXT, .to = &given.run,
-		.help = "write what choir report shows: events, traces and\n"
-				"TensorBoard event files (instead of --trace and --log)" },
-	{ .name = "--show-split", .kind = OPTION_FLAG, .to = &given.show_split,
-		.help = "print which examples each replica trains on" },
-	{ .name = "--verbose", .kind = OPTION_FLAG, .to = &given.verbose,
-		.help = "also print which operations run in 16 bits" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
+	{ "--data", "DATA", OPTION_TEXT, &given.data, .help = data_learn_help, .recorded = true },
+	{ "--target", "COLUMN", OPTION_TEXT, &given.target,
+			.help = "column to learn, if the data have columns; for a regression\n"
+					"also several columns with commas (label, else the last)",
+			.recorded = true },
+	{ "--task", "NAME", OPTION_CHOICE, &given.task,
+			.help = "task for the target of a CSV file: classification,\n"
+					"regression, or auto: a regression if the numbers are not\n"
+					"all whole or there are several targets (auto)",
+			.choices = tasks, .recorded = true },
+	{ "--bad-rows", "POLICY", OPTION_CHOICE, &given.bad_rows,
+			.help = "policy for rows that cannot be read (csv:, tfrecord:), rows\n"
+					"with an invalid label, and images that cannot be decoded:\n"
+					"error, or skip and count (error)",
+			.alias = "--wrong-rows", .choices = bad_rows, .recorded = true },
+	{ "--missing", "POLICY", OPTION_CHOICE, &given.missing,
+			.help = "csv: policy for rows without a value in an input column:\n"
+					"drop, or impute, which takes the mean and adds an input\n"
+					"that marks missing values (drop)",
+			.choices = missing, .recorded = true },
+	{ "--missing-values", "LIST", OPTION_TEXT, &given.missing_values, .help = missing_values_help,
+			.recorded = true },
+	{ "--separator", "CHAR", OPTION_TEXT, &given.separator, .help = separator_help,
+			.recorded = true },
+	{ "--decimal", "MARK", OPTION_CHOICE, &given.decimal, .help = decimal_help,
+			.choices = decimal_names, .recorded = true },
+	{ "--max-categories", "N", OPTION_INTEGER, &given.max_categories,
+			.help = "csv: ignore text columns with more than N different texts\n(64)", .min = 1,
+			.max = MAX_INPUTS, .recorded = true },
+	{ "--image-size", "N", OPTION_INTEGER, &given.image_size,
+			.help = "images: height and width in pixels (224)", .min = 1, .max = 1 << 14,
+			.recorded = true },
+	{ "--augment", "NAME", OPTION_CHOICE, &given.augment,
+			.help = "random changes of images in each epoch: none, crop (shift\n"
+					"by up to an eighth), flip (left to right), or both (none)",
+			.choices = augments, .recorded = true },
+	{ "--train-examples", "N", OPTION_INTEGER, &given.train_examples,
+			.help = "number of training examples (4/5 of the data; text: 9/10\n"
+					"of the windows); the rest is the test set",
+			.min = 1, .recorded = true },
+	{ "--model", "NAME", OPTION_CHOICE, &given.model,
+			.help = "model: mlp, cnn, resnet20, resnet18, mobilenet; gpt or lstm\n"
+					"for text (cnn; images: resnet18; mlp if an example is a\n"
+					"list of numbers)",
+			.choices = model_kinds, .recorded = true },
+	{ "--widths", "LIST", OPTION_TEXT, &given.widths,
+			.help = "layer widths (mlp: 512,512; cnn: 32,64,128)", .recorded = true },
+	{ "--width", "N", OPTION_INTEGER, &given.size.width,
+			.help = "embedding size (gpt: 128; lstm: 256), or channels of the\n"
+					"first stage (resnet20: 16; resnet18: 64; mobilenet: 32)",
+			.min = 1, .max = MAX_WIDTH, .recorded = true },
+	{ "--layers", "N", OPTION_INTEGER, &given.size.layers,
+			.help = "blocks (gpt: 4; lstm: 1), or layers of a resnet20: 6 n + 2\n"
+					"for an integer n (20)",
+			.min = 1, .max = MAX_LAYERS, .recorded = true },
+	{ "--heads", "N", OPTION_INTEGER, &given.size.heads,
+			.help = "gpt: attention heads, a divisor of the width (4)", .min = 1, .max = MAX_WIDTH,
+			.recorded = true },
+	{ "--context", "N", OPTION_INTEGER, &given.size.context,
+			.help = "context length in bytes (gpt: 128; lstm: 64)", .min = 1, .max = MAX_CONTEXT,
+			.recorded = true },
+	{ "--dropout", "X", OPTION_NUMBER, &given.size.dropout,
+			.help = "gpt, lstm, mlp: dropout rate, less than 1 (0)", .zero = true,
+			.recorded = true },
+	{ "--normalization", "NAME", OPTION_CHOICE, &given.normalization,
+			.help = "mlp: none, or batch normalization before each activation\n(none)",
+			.choices = normalizations, .recorded = true },
+	{ "--class-weights", "NAME", OPTION_CHOICE, &given.class_weights,
+			.help = "factor of an example's loss: none, or balanced, which is\n"
+					"examples / (classes * examples of its class) (none)",
+			.choices = class_weights, .recorded = true },
+	{ "--epochs", "E", OPTION_INTEGER, &given.epochs,
+			.help = "passes over the training examples (5)", .min = 1, .max = INT32_MAX,
+			.recorded = true },
+	{ "--batch", "G", OPTION_INTEGER, &given.batch,
+			.help = "global batch size: examples per step over all replicas\n(128; text: 16)",
+			.min = 1, .max = 1 << 24, .recorded = true },
+	{ "--optimizer", "NAME", OPTION_CHOICE, &given.optimizer,
+			.help = "optimizer: sgd, momentum, adam, adamw, rmsprop, nadam,\n"
+					"adagrad, lion or lamb (adam)",
+			.choices = train_optimizers, .recorded = true },
+	{ "--learning-rate", "X", OPTION_NUMBER, &given.rate,
+			.help = "learning rate (1e-3; sgd and momentum: 1e-2)", .alias = "--rate",
+			.recorded = true },
+	{ "--weight-decay", "X", OPTION_NUMBER, &given.weight_decay,
+			.help = "decay of the weights, times the learning rate, per step\n"
+					"(adamw: 0.01; lion, lamb: none)",
+			.recorded = true },
+	{ "--schedule", "NAME", OPTION_CHOICE, &given.schedule,
+			.help = "learning-rate schedule: constant, or cosine decay to 0\n(constant)",
+			.choices = schedules, .recorded = true },
+	{ "--warmup", "N", OPTION_INTEGER, &given.warmup,
+			.help = "number of steps of linear warmup from 0 (0)", .max = INT32_MAX,
+			.recorded = true },
+	{ "--clip", "X", OPTION_NUMBER, &given.clip,
+			.help = "maximum global norm of the gradients; 0: no limit (0)", .zero = true,
+			.recorded = true },
+	{ "--nonfinite", "POLICY", OPTION_CHOICE, &given.nonfinite,
+			.help = "policy for a gradient that is not finite: error, skip the\n"
+					"step on all replicas, or ignore (error)",
+			.choices = nonfinite, .recorded = true },
+	{ "--precision", "NAME", OPTION_CHOICE, &given.precision, .help = precision_help,
+			.choices = precision_names, .recorded = true },
+	{ "--wire", "DTYPE", OPTION_CHOICE, &given.wire, .help = wire_help, .choices = wire_names,
+			.recorded = true },
+	{ "--patience", "N", OPTION_INTEGER, &given.patience,
+			.help = "stop after N epochs without a better test score and\n"
+					"restore the best weights; 0: never (0)",
+			.max = INT32_MAX },
+	{ "--seed", "S", OPTION_SEED, &given.seed,
+			.help = "seed of initial weights, shuffling and synthetic data (1)",
+			.recorded = true },
+	{ "--init", "FILE", OPTION_TEXT, &given.init,
+			.help = "load initial weights from a safetensors file, and list\n"
+					"missing weights and unexpected tensors",
+			.recorded = true },
+	{ "--init-map", "FILE", OPTION_TEXT, &given.init_map,
+			.help = "names and layouts in --init: torch, torchvision (resnet18),\n"
+					"keras, or a file of lines TENSOR VARIABLE [AXES], in which\n"
+					"* stands for any text",
+			.recorded = true },
+	{ "--freeze", "NAMES", OPTION_TEXT, &given.freeze,
+			.help = "do not train weights that match a pattern, as in\n"
+					"token/*,*/bias",
+			.recorded = true },
+	{ "--save", "FILE", OPTION_TEXT, &given.save,
+			.help = "write the trained weights to a safetensors file" },
+	{ "--checkpoint", "DIR", OPTION_TEXT, &given.checkpoint,
+			.help = "save the training state after each epoch and on SIGTERM,\n"
+					"SIGINT or SIGHUP; resume from the newest checkpoint" },
+	{ "--checkpoint-every", "N", OPTION_INTEGER, &given.checkpoint_every,
+			.help = "also save a checkpoint every N steps; 0: never (0)" },
+	{ "--max-to-keep", "N", OPTION_INTEGER, &given.keep,
+			.help = "number of newest checkpoints to keep (5)", .alias = "--keep", .min = 1,
+			.max = 1 << 20 },
+	{ "--unsaved", "POLICY", OPTION_CHOICE, &given.unsaved,
+			.help = "policy for a checkpoint that cannot be saved (disk full):\n"
+					"error, or ignore and go on (error)",
+			.choices = unsaved },
+	{ "--strategy", "NAME", OPTION_TEXT, &given.strategy,
+			.help = "strategy: one_device, mirrored, central_storage or\n"
+					"parameter_server (mirrored)" },
+	{ "--replicas", "R", OPTION_INTEGER, &given.replicas, .help = replicas_help, .min = 1,
+			.max = 1 << 16 },
+	{ "--devices", "LIST", OPTION_TEXT, &given.devices,
+			.help = "devices for the replicas, as in cpu:0,cpu:1 (CHOIR_DEVICES,\n"
+					"else all accelerators, else one CPU device per replica, at\n"
+					"most one per processor)",
+			.own = true },
+	{ "--cores", "N", OPTION_INTEGER, &given.cores, .help = "threads per device (1)", .min = 1,
+			.max = 1 << 10, .own = true },
+	{ "--workers", "N", OPTION_INTEGER, &given.workers,
+			.help = "parameter_server: number of asynchronous workers (1)", .min = 1,
+			.max = 1024 },
+	{ "--parameter-devices", "LIST", OPTION_TEXT, &given.parameter_devices,
+			.help = "central_storage, parameter_server: devices that hold the\nvariables "
+					"(cpu:0)" },
+	{ "--lock-free", NULL, OPTION_FLAG, &given.lock_free,
+			.help = "parameter_server: update variables without locks" },
+	{ "--auto-shard", "POLICY", OPTION_CHOICE, &given.auto_shard,
+			.help = "policy under mpirun (data):\n"
+					"data: a process reads all examples and keeps those of its\n"
+					"replicas\n"
+					"off: a process reads and keeps all examples\n"
+					"file: a process reads only its own files\n"
+					"auto: as file if the data are in files, else as data",
+			.choices = train_shards, .recorded = true },
+	{ "--lowest-instruction-set", NULL, OPTION_FLAG, &given.lowest_set,
+			.help = "under mpirun on different processors: use the lowest of\n"
+					"their instruction sets" },
+	{ "--timeout", "S", OPTION_NUMBER, &given.timeout,
+			.help = "under mpirun: seconds to wait for another worker before\n"
+					"the training fails; 0: no limit (60)",
+			.zero = true },
+	{ "--trace", "FILE", OPTION_TEXT, &given.trace,
+			.help = "write a trace in Chrome's format (https://ui.perfetto.dev)\n"
+					"and print where the time went; under mpirun worker N > 0\n"
+					"writes FILE.N" },
+	{ "--log", "DIR", OPTION_TEXT, &given.log,
+			.help = "write loss, accuracy and rates as TensorBoard event files" },
+	{ "--run", "DIR", OPTION_TEXT, &given.run,
+			.help = "write what choir report shows: events, traces and\n"
+					"TensorBoard event files (instead of --trace and --log)" },
+	{ "--show-split", NULL, OPTION_FLAG, &given.show_split,
+			.help = "print which examples each replica trains on" },
+	{ "--verbose", NULL, OPTION_FLAG, &given.verbose,
+			.help = "also print which operations run in 16 bits" },
+	{ "--json", NULL, OPTION_FLAG, &given.json, .help = json_help },
 };
-// clang-format on
 const command train_command = {
 	.name = "choir train",
 	.operands = "",

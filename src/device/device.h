@@ -28,8 +28,7 @@ typedef struct chi_stream {
 	void *state;
 } chi_stream;
 
-// kind[16] and index of "cpu:0", "CPU:0", "/device:CPU:0",
-// "/job:worker/replica:0/task:1/device:CPU:0"; "cpu" has index 0. False: malformed.
+// The names of choir_device_find. False: malformed.
 bool chi_device_parse(const char *name, char kind[16], int *index);
 
 // Comma-separated. *count is 0 after a failure. CHOIR_INVALID: no, empty, repeated or too many

@@ -190,8 +190,6 @@ static choir_status run_channel_norm_sums(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// dx = scale factor (dy - sum(dy) / N - z sum(dy z) / N), z = (x - mean) factor, N rows of all
-// replicas.
 static choir_status run_channel_norm_gradient(const choir_kernel_call *call)
 {
 	const choir_norm_attributes *a = call->attributes;

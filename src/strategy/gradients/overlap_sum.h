@@ -1,8 +1,7 @@
 // When all replicas have added a gradient, each device sums its share of the chunks, in cache, at
 // its next gradient. Idle devices sum more, the update the rest.
 //
-// An optimizer's updates expect the previous one's order. With several workers an exchange thread
-// makes the sums (overlap_workers.h).
+// An optimizer's updates expect the previous one's order.
 #pragma once
 
 #include "base/gate.h"

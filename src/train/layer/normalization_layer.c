@@ -102,7 +102,6 @@ static choir_tensor *train_batch_norm(choir_layer *l, choir_tensor *x, choir_ten
 	return y;
 }
 
-// x gamma / sqrt(variance + epsilon) + beta - mean gamma / sqrt(variance + epsilon)
 static choir_tensor *apply_batch_norm(choir_layer *l, choir_tensor *x)
 {
 	const norm *n = (const norm *) l;

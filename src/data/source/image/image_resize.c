@@ -1,7 +1,6 @@
-// Bilinear resizing with antialiasing: an output pixel is a weighted mean under a triangle, two
-// output pixels wide when the image shrinks. Rows come first, then columns, with weights of 22
-// bits and 8-bit pixels in between, as in Pillow; torchvision's antialias=True differs by up to
-// one step of 255, and TensorFlow's does not round in between.
+// Bilinear resizing with antialiasing: an output pixel is a weighted mean under a triangle,
+// two output pixels wide when the image shrinks. Rows come first, then columns, with weights
+// of 22 bits and 8-bit pixels in between, as in Pillow.
 #include "data/source/image/resize_loops.h"
 
 #include <math.h>

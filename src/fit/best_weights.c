@@ -2,6 +2,7 @@
 #include "fit/best_weights.h"
 
 #include "base/alloc.h"
+#include "fit/fit_model.h"
 
 #include <string.h>
 

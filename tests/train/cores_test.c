@@ -9,7 +9,7 @@
 #include "test.h"
 
 enum {
-	BATCH = 1200,
+	BATCH = SERIAL_STRIDE > 1 ? 600 : 1200, // enough rows and elements for several threads
 	IN = 96,
 	WIDE = 320,
 	CONTEXT = 64,

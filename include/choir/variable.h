@@ -79,10 +79,11 @@ typedef struct {
 // In scopes, in merge calls and outside of all contexts, the name must be new.
 //
 // In a replica this is a sync point: replica 0 makes the variable, and the others get it.
-// CHOIR_STATE: name, dtype or shape differ between replicas. Names may differ in numbers that make
-// them unique, such as _12 at the end or before a "/". The call returns an existing variable of
-// this name, dtype and shape, so a step may make its variables in every run. Parameter server
-// workers make variables one at a time, and share those of one name. CHOIR_TIMEOUT: a worker
+// CHOIR_STATE: name, dtype, shape, synchronization or aggregation differ between replicas. Names
+// may differ in numbers that make them unique, such as _12 at the end or before a "/". The call
+// returns an existing variable of this name, so a step may make its variables in every run.
+// CHOIR_INVALID: the other four differ from the existing variable's. Parameter server workers make
+// variables one at a time, and share those of one name. CHOIR_TIMEOUT: a worker
 // waited too long for its turn.
 //
 // The replica's frame keeps a failure. A variable colocated with a sharded one has as many rows.
@@ -178,7 +179,8 @@ choir_variable *choir_tensor_variable(const choir_tensor *t);
 //   updated variable nor colocated with it.
 // - In other contexts, and in the default replica outside of runs, the call writes all copies or
 //   components before it returns. If v is ON_READ with SUM, each component gets an equal share.
-//   CHOIR_INVALID: v is ON_READ, and has no aggregation or the call adds or subtracts.
+//   CHOIR_INVALID: v is ON_READ, and has no aggregation or the call adds or subtracts. But the
+//   default replica writes the only component of a variable of the default strategy.
 //
 // CHOIR_INVALID also: the aggregation is SUM, and several replicas pass the same plain number
 // other than 0. CHOIR_STATE: v belongs to another strategy; the thread is not in the context of

@@ -66,7 +66,9 @@ TEST_WITHIN(tf_config_makes_tasks, clean, NULL)
 TEST_WITHIN(an_empty_tf_config_is_none, clean, NULL)
 {
 	static const char *const empty[] = { "", "{}", "{\"cluster\": {}}",
-		"{\"cluster\": {}, \"task\": {}}", "{\"environment\": \"cloud\"}" };
+		"{\"cluster\": {}, \"task\": {}}", "{\"environment\": \"cloud\"}",
+		"{\"task\": {\"type\": \"worker\", \"index\": 0}}",
+		"{\"cluster\": {}, \"task\": {\"type\": \"chief\", \"index\": 0}}" };
 	for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++) {
 		const chi_roles r = read(empty[i]);
 		assert_null(r.source);
@@ -83,6 +85,7 @@ TEST_WITHIN(wrong_tasks_are_refused, clean, NULL)
 		{ CLUSTER ", \"task\": {\"type\": \"master\", \"index\": 0}}",
 				"\"master\"*chief, worker" },
 		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": 2}}", "task worker 2*2" },
+		{ "{\"task\": {\"type\": \"worker\", \"index\": 1}}", "worker 1*has no worker" },
 		{ CLUSTER ", \"task\": {\"type\": \"evaluator\", \"index\": 1}}", "has no evaluator" },
 		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": -1}}", "index*number" },
 		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": \"-1\"}}", "index*0" },

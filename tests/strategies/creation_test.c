@@ -66,8 +66,10 @@ static choir_variable *make(shared *a)
 static choir_status make_in_replica(choir_replica *r, void *user)
 {
 	shared *a = user;
-	choir_variable *v =
-			choir_replica_id(r) == 0 ? make(a) : choir_variable_new(a->name, CHOIR_SHAPE(3), NULL);
+	choir_variable *v = choir_replica_id(r) == 0
+			? make(a)
+			: choir_variable_new(a->name, CHOIR_SHAPE(3),
+					  CHOIR_OPTIONS(choir_variable_options, .aggregation = CHOIR_AGGREGATION_SUM));
 	if (v == NULL)
 		return choir_error_status();
 	if (choir_replica_id(r) == 0) {

@@ -242,7 +242,10 @@ static choir_status write_across(choir_variable *v, chi_assign_op op, choir_tens
 	if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ &&
 			chi_remote_refresh(v->strategy) != CHOIR_OK)
 		return chi_frame_record_error(f);
-	if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ)
+	// The default replica has the only component of its strategy's variables.
+	const chi_replica *r = f->context_kind == CHI_IN_REPLICA ? f->context : NULL;
+	if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ ||
+			(r != NULL && chi_strategy_has(r->run->strategy, v)))
 		return write_all(v, op, value);
 	if (op != CHI_ASSIGN)
 		return chi_frame_fail(f, CHOIR_INVALID,

@@ -296,6 +296,16 @@ choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation
 	return v;
 }
 
+static const char *kind_name(choir_synchronization synchronization, choir_aggregation aggregation)
+{
+	static const char *const names[2][4] = { { "ON_WRITE NONE", "ON_WRITE SUM", "ON_WRITE MEAN",
+													 "ON_WRITE ONLY_FIRST_REPLICA" },
+		{ "ON_READ NONE", "ON_READ SUM", "ON_READ MEAN", "ON_READ ONLY_FIRST_REPLICA" } };
+	return (unsigned) aggregation > CHOIR_AGGREGATION_ONLY_FIRST_REPLICA
+			? "unknown"
+			: names[synchronization == CHOIR_SYNCHRONIZATION_ON_READ][aggregation];
+}
+
 static choir_variable *find_or_make(choir_strategy *s, const chi_creation *c)
 {
 	if (chi_strategy_begin_creation(s, c->name) != CHOIR_OK)
@@ -303,10 +313,14 @@ static choir_variable *find_or_make(choir_strategy *s, const chi_creation *c)
 	choir_variable *v = chi_strategy_find_variable(s, c->name);
 	if (v == NULL) {
 		v = make_and_enlist(s->owner, c);
-	} else if (v->dtype != c->options->dtype || !chi_shape_equal(&v->shape, c->shape)) {
+	} else if (v->dtype != c->options->dtype || !chi_shape_equal(&v->shape, c->shape) ||
+			kind_name(v->synchronization, v->aggregation) !=
+					kind_name(c->options->synchronization, c->options->aggregation)) {
 		char have[CHI_SHAPE_TEXT], wanted[CHI_SHAPE_TEXT];
-		choir_fail(CHOIR_INVALID, "variable \"%s\": it exists as %s %s, not %s %s", c->name,
-				choir_dtype_name(v->dtype), chi_shape_print(&v->shape, have),
+		choir_fail(CHOIR_INVALID, "variable \"%s\": it exists as %s %s %s, not %s %s %s", c->name,
+				kind_name(v->synchronization, v->aggregation), choir_dtype_name(v->dtype),
+				chi_shape_print(&v->shape, have),
+				kind_name(c->options->synchronization, c->options->aggregation),
 				choir_dtype_name(c->options->dtype), chi_shape_print(c->shape, wanted));
 		v = NULL;
 	}
@@ -395,7 +409,9 @@ static char *canonical_name(chi_arena *arena, const char *name)
 
 static uint64_t hash_creation(const chi_creation *c, const char *name)
 {
+	const uint64_t on_read = c->options->synchronization == CHOIR_SYNCHRONIZATION_ON_READ;
 	uint64_t hash = chi_hash_text(name) + (uint64_t) c->options->dtype;
+	hash = chi_hash_mix(hash + 2 * (uint64_t) c->options->aggregation + on_read);
 	for (int i = 0; i < c->shape->rank; i++)
 		hash = chi_hash_mix(hash + (uint64_t) c->shape->dim[i]);
 	return hash;
@@ -407,7 +423,8 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	char text[CHI_SYNC_POINT_NAME], shape[CHI_SHAPE_TEXT], fit[48];
 	bool last;
 	chi_text_fit(c->name, fit, sizeof fit);
-	snprintf(text, sizeof text, "the creation of variable \"%s\", %s %.40s", fit,
+	snprintf(text, sizeof text, "the creation of variable \"%s\", %s %s %.40s", fit,
+			kind_name(c->options->synchronization, c->options->aggregation),
 			choir_dtype_name(c->options->dtype), chi_shape_print(c->shape, shape));
 	// Other replicas' gradients need complete memory before r parks. Workers make the variable at
 	// one place in their exchanges, so r's updates come first.

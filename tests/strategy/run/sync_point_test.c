@@ -103,8 +103,8 @@ TEST(what_differs_is_named)
 		{ "in update of \"a\"", "with another function" },
 		{ "replica 0 is in all_gather along axis 0", "replica 1 in all_gather along axis 1" },
 		{ "replica 0 is in broadcast from replica 0", "replica 1 in broadcast from replica 1" },
-		{ "replica 0 is in the creation of variable \"new\", f32 [2], replica 1",
-				"variable \"new\", f32 [3]" },
+		{ "replica 0 is in the creation of variable \"new\", ON_WRITE NONE f32 [2], replica 1",
+				"variable \"new\", ON_WRITE NONE f32 [3]" },
 	};
 	for (int devices = 1; devices <= 2; devices++) {
 		choir_strategy *s = world_new(2, devices == 1 ? "cpu:0" : "cpu:0,cpu:1", 0);

@@ -478,6 +478,25 @@ TEST(other_strategies_variables)
 	choir_strategy_free(strategy);
 }
 
+// The default replica has the only component of its strategy's variables.
+// spec: A10, A16, 2.4, 2.5
+TEST(the_default_replica_writes_its_component)
+{
+	choir_frame *f = choir_replica_current()->frame;
+	for (int i = CHOIR_AGGREGATION_NONE; i <= CHOIR_AGGREGATION_ONLY_FIRST_REPLICA; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "default/on_read_%d", i);
+		choir_variable *v = choir_variable_new(name, CHOIR_SCALAR,
+				CHOIR_OPTIONS(choir_variable_options, .aggregation = (choir_aggregation) i,
+						.synchronization = CHOIR_SYNCHRONIZATION_ON_READ));
+		world_ok(choir_variable_assign(v, choir_fill(f, CHOIR_F32, CHOIR_SCALAR, 6)));
+		world_ok(choir_variable_assign_add(v, choir_number(f, 3)));
+		world_ok(choir_variable_assign_sub(v, choir_number(f, 2)));
+		assert_true(choir_tensor_number(choir_variable_read(v, f)) == 7);
+		choir_frame_clear(f);
+	}
+}
+
 static choir_status add_one(choir_replica *r, void *user)
 {
 	return choir_variable_assign_add(user, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 1));

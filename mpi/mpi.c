@@ -156,14 +156,13 @@ static choir_status duplicate(mpi *m, MPI_Comm from)
 	CALL(MPI_Comm_size, from, &processes);
 	CALL(MPI_Comm_idup, from, own, &request);
 	m->open = true;
-	for (;;) {
-		CALL(MPI_Test, &request, &done, MPI_STATUS_IGNORE);
-		if (done)
-			break;
+	CALL(MPI_Test, &request, &done, MPI_STATUS_IGNORE);
+	while (!done) {
 		if (m->with.seconds >= 0 && m->with.now() - begun > m->with.seconds)
 			return m->with.fail(CHOIR_TIMEOUT, "not all %d processes came within %g s", processes,
 					m->with.seconds);
 		m->with.yield();
+		CALL(MPI_Test, &request, &done, MPI_STATUS_IGNORE);
 	}
 	m->comm = *own;
 	free(own);
@@ -174,23 +173,25 @@ static choir_status duplicate(mpi *m, MPI_Comm from)
 static MPI_Comm given_communicator(const mpi *m)
 {
 	MPI_Comm from = MPI_COMM_WORLD;
-	MPI_Fint number;
+	MPI_Fint number = 0;
 	if (m->with.communicator == NULL)
 		return from;
-	if (m->with.size == sizeof from) {
-		memcpy(&from, m->with.communicator, sizeof from);
-		return from;
-	}
-	memcpy(&number, m->with.communicator, sizeof number);
-	return MPI_Comm_f2c(number);
+	const bool is_c = m->with.size == sizeof from;
+	memcpy(is_c ? (void *) &from : &number, m->with.communicator, m->with.size);
+	return is_c ? from : MPI_Comm_f2c(number);
 }
 
 static choir_status find_others(mpi *m)
 {
 	const MPI_Comm from = given_communicator(m);
-	const choir_status status = duplicate(m, from);
-	if (status != CHOIR_OK)
-		return status;
+	int is_inter = 0;
+	if (from != MPI_COMM_NULL)
+		CALL(MPI_Comm_test_inter, from, &is_inter);
+	if (from == MPI_COMM_NULL || is_inter)
+		return m->with.fail(CHOIR_INVALID,
+				"the communicator is %s; an intracommunicator of this process is needed",
+				is_inter ? "an intercommunicator" : "MPI_COMM_NULL");
+	CHOIR_TRY(duplicate(m, from));
 	CALL(MPI_Comm_set_errhandler, m->comm, MPI_ERRORS_RETURN);
 	CALL(MPI_Comm_rank, m->comm, &m->worker);
 	CALL(MPI_Comm_size, m->comm, &m->workers);
@@ -445,8 +446,7 @@ static choir_status send_bytes(
 		void *self, int to, int tag, const void *data, size_t bytes, uint64_t *number)
 {
 	mpi *m = self;
-	if (!may_call(m))
-		return check_thread(m);
+	CHOIR_TRY(check_thread(m));
 	transfer *t = new_transfer(m, bytes, number);
 	if (t == NULL)
 		return no_memory(m);
@@ -464,8 +464,7 @@ static choir_status receive_bytes(
 		void *self, int from, int tag, void *data, size_t capacity, uint64_t *number)
 {
 	mpi *m = self;
-	if (!may_call(m))
-		return check_thread(m);
+	CHOIR_TRY(check_thread(m));
 	transfer *t = new_transfer(m, capacity, number);
 	if (t == NULL)
 		return no_memory(m);

@@ -194,6 +194,27 @@ static void use_level(int level)
 	meet();
 }
 
+static void refuse(MPI_Comm comm, const char *name)
+{
+	choir_cluster *c = choir_cluster_from_mpi(&comm, sizeof comm, NULL);
+	report(name,
+			c != NULL ? "a cluster" : suite_failure(choir_error_status(), CHOIR_INVALID, name));
+	choir_cluster_free(c);
+}
+
+static void refuse_what_is_no_group(void)
+{
+	MPI_Comm half, both;
+	refuse(MPI_COMM_NULL, "MPI_COMM_NULL"); // as from MPI_Comm_split with MPI_UNDEFINED
+	if (all_workers() == 1)
+		return;
+	MPI_Comm_split(MPI_COMM_WORLD, rank > 0, rank, &half);
+	MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank > 0 ? 0 : 1, 0, &both);
+	refuse(both, "intercommunicator");
+	MPI_Comm_free(&both);
+	MPI_Comm_free(&half);
+}
+
 // A host that has asked for a level, "" for MPI_Init; and one that hands over what is none.
 static int be_host(const char *asked)
 {
@@ -210,6 +231,7 @@ static int be_host(const char *asked)
 	if (choir_cluster_from_mpi(&world, 3, NULL) != NULL)
 		report("handle", "three bytes were taken for a communicator");
 	report("handle", suite_failure(choir_error_status(), CHOIR_INVALID, "3 bytes"));
+	refuse_what_is_no_group();
 	const MPI_Fint number = MPI_Comm_c2f(MPI_COMM_WORLD); // as Fortran has it
 	choir_cluster *c = choir_cluster_from_mpi(&number, sizeof number, NULL);
 	report("Fortran's communicator", c == NULL ? choir_error() : NULL);

@@ -31,6 +31,50 @@ static void run_one(uint64_t seed)
 			.user = &m });
 }
 
+typedef struct {
+	choir_variable *w;
+	choir_optimizer *sgd;
+} training;
+
+static choir_status learn(choir_replica *r, void *user)
+{
+	const training *t = user;
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *losses =
+			choir_multiply(choir_replica_arg(r, "x"), choir_variable_read(t->w, r->frame));
+	return choir_optimizer_minimize(t->sgd, choir_replica_average_loss(r, losses), tape);
+}
+
+static const char *split_other_rows(choir_strategy *s, int worker, void *user)
+{
+	training t = { 0 };
+	const float x[8] = { 0 };
+	const int64_t *rows = user;
+	CHOIR_SCOPE (s) {
+		t.w = choir_variable_new("w", CHOIR_SHAPE(1), NULL);
+		t.sgd = choir_optimizer_new(CHOIR_SGD, NULL);
+	}
+	choir_values *batch = choir_values_new(s);
+	choir_tensor *part =
+			choir_borrow(choir_values_frame(batch), CHOIR_F32, CHOIR_SHAPE(rows[worker]), x);
+	choir_status status = choir_values_split(batch, "x", part);
+	if (status == CHOIR_OK)
+		status = choir_strategy_run(s, learn, &t, batch, NULL);
+	choir_values_free(batch);
+	if (rows[0] == rows[1])
+		return status == CHOIR_OK ? NULL : choir_error();
+	return status == CHOIR_OK ? "a step with two sizes of a batch"
+							  : peers_last_or_heard(CHOIR_STATE, "8 examples", "7 examples");
+}
+
+TEST(workers_split_batches_of_other_sizes)
+{
+	int64_t rows[][2] = { { 8, 7 }, { 8, 8 } };
+	for (int i = 0; i < 2; i++)
+		peers_run(&(peers_job){
+				.replicas = 2, .place = { 2, "cpu:0" }, .fn = split_other_rows, .user = rows[i] });
+}
+
 // spec: 2.17
 TEST(test_random_mismatches)
 {

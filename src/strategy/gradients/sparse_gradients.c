@@ -15,6 +15,8 @@
 #include "strategy/gradients/wire_precision.h"
 #include "strategy/device_placement.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool needs_tensors(chi_gradients *a, const choir_variable *v)
@@ -91,12 +93,15 @@ static choir_status exchange_kinds(chi_pending_update *u)
 	if (!grown)
 		return choir_error_status();
 	unsigned char *own = u->kinds, *all = own + n;
+	char of[40] = ""; // workers that average over batches of other sizes differ
+	if (u->run->examples != CHOIR_UNKNOWN)
+		snprintf(of, sizeof of, ", of %" PRId64 " examples", u->run->examples);
 	for (size_t i = 0; i < n; i++)
 		own[i] = kinds_here(u, i);
 	if (among)
 		CHOIR_TRY(chi_process_group_all_gather(p, own, n, all,
-				"%s of %zu gradients (%d exchanged early)", u->gradients->table->name, n,
-				chi_overlap_with_workers(u)));
+				"%s of %zu gradients (%d exchanged early)%s", u->gradients->table->name, n,
+				chi_overlap_with_workers(u), of));
 	for (size_t w = 0; w < workers; w++)
 		for (size_t i = 0; i < n; i++)
 			own[i] = (unsigned char) (own[i] | all[w * n + i]);

@@ -224,6 +224,9 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool isolate
 		CHOIR_TRY(chi_strategy_count_examples(s, task->args));
 		CHOIR_TRY(chi_values_publish(task->args));
 	}
+	run->examples = s->process_group == NULL || task->args == NULL
+			? CHOIR_UNKNOWN
+			: chi_values_global_examples(task->args);
 	if (memcmp(&run->task, task, sizeof *task) != 0)
 		run->task = *task;
 	if (run->isolated != isolated)

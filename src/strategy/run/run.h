@@ -82,6 +82,7 @@ typedef struct {
 typedef struct chi_run {
 	choir_strategy *strategy;
 	chi_run_task task;
+	int64_t examples; // of all workers; CHOIR_UNKNOWN also if there is one
 	chi_run_device *device;
 	chi_replica *replica;
 	// Two per replica; or NULL.

@@ -36,7 +36,6 @@ static train_options given = { .data = "mnist",
 	.task = "auto",
 	.auto_shard = "data",
 	.timeout = 60,
-	.epochs = 5,
 	.seed = 1 };
 train_options *const train_given = &given;
 
@@ -115,7 +114,7 @@ static const option options[] = {
 				"examples / (classes * examples of its class) (none)" },
 	{ .name = "--epochs", .value = "E", .kind = OPTION_INTEGER, .to = &given.epochs, .min = 1,
 		.max = INT32_MAX, .recorded = true,
-		.help = "passes over the training examples (5)" },
+		.help = "passes over the training examples (5; csv: at least 30\nsteps)" },
 	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .min = 1,
 		.max = 1 << 24, .recorded = true,
 		.help = "global batch size: examples per step over all replicas\n(128; text: 16)" },

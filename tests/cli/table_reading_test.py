@@ -163,6 +163,9 @@ class Reading(Case):
                             (b'{"x":1,"y":2}\n', "JSON"), (b'[{"x":1}]', "JSON"), (b"ARROW1\0\0", "Feather")):
             (self.folder / "t.csv").write_bytes(first)
             self.fail_with(1, ("t.csv", name, "CSV file in UTF-8"), *TRAIN, "t.csv")
+        for name in ("t.parquet", "t.xlsx", "t.jsonl", "t.csv.zip"):
+            (self.folder / name).write_bytes(b"PAR1")
+            self.fail_with(1, (name, "format is not read", "CSV"), *TRAIN, name)
         rows = "".join(f"{i},{city},{i % 2}\n" for i in range(20) for city in ("Köln", "Bonn"))
         (self.folder / "t.csv").write_bytes(("x,city,y\n" + rows).encode("latin-1"))
         self.warned(('column "city" is ignored: row 1 has "K', "not UTF-8", "iconv"), "t.csv")

@@ -41,6 +41,22 @@ const char data_measure_help[] =
 		DATA_FILES ",\nlines:FILE or fixed:BYTES:FILE; the kind may be left out\n"
 				   "if the suffix of FILE shows it (required)";
 
+static bool ends_with(const char *name, size_t n, const char *end)
+{
+	const size_t k = end == NULL ? 0 : strlen(end);
+	return k != 0 && n >= k && memcmp(name + n - k, end, k) == 0;
+}
+
+static bool is_other_table(const char *name)
+{
+	static const char *const ends[] = { ".xlsx", ".xls", ".ods", ".parquet", ".feather", ".json",
+		".jsonl", ".ndjson", ".pkl", ".zip", ".bz2", ".xz", ".zst" };
+	size_t i = 0;
+	while (i < sizeof ends / sizeof ends[0] && !ends_with(name, strlen(name), ends[i]))
+		i++;
+	return i < sizeof ends / sizeof ends[0];
+}
+
 // kind: KINDS if it is unknown.
 static choir_status unfit(const char *name, size_t kind, data_use use)
 {
@@ -54,6 +70,10 @@ static choir_status unfit(const char *name, size_t kind, data_use use)
 		return choir_fail(CHOIR_NOT_FOUND,
 				"data \"%.100s\": this command does not read %s; known: %s", name,
 				kinds[kind].form, known);
+	if (is_other_table(name) && access(name, F_OK) == 0)
+		return choir_fail(CHOIR_NOT_FOUND,
+				"data \"%.100s\": this format is not read; save a table as CSV, plain or gzip",
+				name);
 	return choir_fail(CHOIR_NOT_FOUND, "data \"%.100s\": %s; known: %s", name,
 			access(name, F_OK) == 0 ? "the name does not show the kind"
 									: "no such file or kind of data",
@@ -71,12 +91,6 @@ static size_t kind_by_prefix(const char *name)
 			break;
 	}
 	return i;
-}
-
-static bool ends_with(const char *name, size_t n, const char *end)
-{
-	const size_t k = end == NULL ? 0 : strlen(end);
-	return k != 0 && n >= k && memcmp(name + n - k, end, k) == 0;
 }
 
 static size_t kind_by_suffix(const char *path, data_use use)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum { LINE = 600, HINT = 400 };
+static const char usual_missing[] = "NA,N/A,NaN,nan,null,NULL,n/a,None,#N/A,<NA>";
 
 __attribute__((format(printf, 2, 3))) static void warn(const source *s, const char *fmt, ...)
 {
@@ -35,7 +36,7 @@ static void suggest_missing(const table_format *f, const char *other, char remed
 {
 	enum { CUT = 39 };
 	char list[MISSING_SIZE];
-	const char *now = f->lists_missing ? f->missing : "NA,N/A,NaN,nan,null,NULL";
+	const char *now = f->lists_missing ? f->missing : usual_missing;
 	const int n = snprintf(list, sizeof list, "%s%s%s", now, now[0] == '\0' ? "" : ",", other);
 	if (n < MISSING_SIZE && strlen(other) < CUT && strchr(other, ',') == NULL &&
 			strcmp(list, "none") != 0)
@@ -52,6 +53,8 @@ static void describe_mostly(
 			(long long) (c->values - c->others), (long long) c->values, c->mostly);
 	if (strstr(c->mostly, "comma") != NULL)
 		snprintf(remedy, HINT, "--decimal comma reads them");
+	if (strstr(c->mostly, "other") != NULL)
+		snprintf(remedy, HINT, "only forms such as -1234.5 and 2026-11-24 are read");
 	if (c->other == NULL)
 		return;
 	clean_text(c->other, other);
@@ -63,8 +66,16 @@ static void describe_mostly(
 
 static void warn_of_texts(const source *s, const choir_csv_inferred *c)
 {
-	char text[HINT], remedy[HINT], use[64] = "an ignored text", name[CLEAN_TEXT];
-	if (c->mostly == NULL)
+	char text[HINT], remedy[HINT], use[64] = "an ignored text";
+	char name[CLEAN_TEXT], other[CLEAN_TEXT];
+	const bool odd = c->mostly != NULL && strstr(c->mostly, "other") != NULL;
+	if (c->not_utf8 && c->output == NULL)
+		warn(s,
+				"column \"%s\" is ignored: row %lld has \"%s\", which is not UTF-8; iconv -f "
+				"latin1 "
+				"-t utf-8 converts a file from Latin-1",
+				clean_text(c->name, name), (long long) c->other_row, clean_text(c->other, other));
+	if (c->mostly == NULL || (odd && (c->categories > 0 || table_is_target(s, c->name))))
 		return;
 	describe_mostly(s, c, text, remedy);
 	if (c->categories > 0)
@@ -94,8 +105,8 @@ static void warn_of_missing(const source *s)
 				!text ? ""
 						: s->format.lists_missing
 						? "; --missing-values lists these texts"
-						: "; NA, N/A, NaN, nan, null and NULL mean no value without "
-						  "--missing-values");
+						: "; without --missing-values, NA, None and some other texts "
+						  "mean no value");
 	}
 	if (s->imputes)
 		return;

@@ -15,7 +15,8 @@ const char separator_help[] = "csv: separator of the fields: comma, semicolon, t
 							  "header has no comma, but only one of these)";
 const char decimal_help[] = "csv: decimal mark of numbers: point or comma (point)";
 const char missing_values_help[] = "csv: texts that mean a missing value, as in '?,-'; none:\n"
-								   "only an empty field (NA,N/A,NaN,nan,null,NULL)";
+								   "only an empty field (NA,N/A,NaN,nan,null,NULL,n/a,None,\n"
+								   "#N/A,<NA>)";
 
 static choir_status set_separator(table_format *f, const char *text)
 {

@@ -36,7 +36,6 @@ static train_options given = { .data = "mnist",
 	.task = "auto",
 	.auto_shard = "data",
 	.timeout = 60,
-	.epochs = 5,
 	.seed = 1 };
 train_options *const train_given = &given;
 
@@ -113,8 +112,8 @@ static const option options[] = {
 					"examples / (classes * examples of its class) (none)",
 			.choices = class_weights, .recorded = true },
 	{ "--epochs", "E", OPTION_INTEGER, &given.epochs,
-			.help = "passes over the training examples (5)", .min = 1, .max = INT32_MAX,
-			.recorded = true },
+			.help = "passes over the training examples (5; csv: at least 30\nsteps)", .min = 1,
+			.max = INT32_MAX, .recorded = true },
 	{ "--batch", "G", OPTION_INTEGER, &given.batch,
 			.help = "global batch size: examples per step over all replicas\n(128; text: 16)",
 			.min = 1, .max = 1 << 24, .recorded = true },

@@ -227,7 +227,7 @@ static void warn_of_score(const training *t)
 // Of a table, of which a beginner may make few steps.
 static void print_hint(const training *t)
 {
-	enum { FEW = 50, ENOUGH = 100 };
+	enum { FEW = 30, ENOUGH = 100 };
 	const int64_t steps = t->share[0].steps, epochs = t->epochs;
 	if (!t->data.csv || !t->falling || steps >= FEW || epochs != t->given->epochs)
 		return;

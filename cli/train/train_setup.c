@@ -33,8 +33,12 @@ static choir_status share_examples(training *t)
 {
 	const int64_t all = t->data.examples, asked = t->given->train_examples;
 	if (!t->data.labelled)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": has no labels; training needs %s,LABELS",
-				t->given->data, t->given->data);
+		return t->data.images
+				? choir_fail(CHOIR_INVALID,
+						  "data \"%s\": has no labels; training needs a directory for each class",
+						  t->given->data)
+				: choir_fail(CHOIR_INVALID, "data \"%s\": has no labels; training needs %s,LABELS",
+						  t->given->data, t->given->data);
 	if (asked > all)
 		return choir_fail(CHOIR_INVALID,
 				"--train-examples %lld: data \"%s\" has %lld examples; needs at most as many",
@@ -285,6 +289,14 @@ static choir_status plan_model(training *t)
 	return CHOIR_OK;
 }
 
+// Five passes over a small table are too few steps.
+static int64_t usual_epochs(const training *t)
+{
+	enum { EPOCHS = 5, STEPS = 30 };
+	const int64_t steps = quotient_up(t->train_examples, t->given->batch);
+	return !t->data.csv || EPOCHS * steps >= STEPS ? EPOCHS : quotient_up(STEPS, steps);
+}
+
 choir_status train_open_data(training *t)
 {
 	model_plan *plan = &t->model.plan;
@@ -325,6 +337,8 @@ choir_status train_open_data(training *t)
 	plan->scale = t->data.scale;
 	CHOIR_TRY(model_plan_check(plan));
 	CHOIR_TRY(share_examples(t));
+	if (t->given->epochs == 0)
+		t->given->epochs = usual_epochs(t);
 	CHOIR_TRY(check_classes(t));
 	CHOIR_TRY(check_fit(t));
 	CHOIR_TRY(make_table(t));

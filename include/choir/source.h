@@ -150,7 +150,8 @@ typedef struct choir_csv_options {
 	// A column in other_columns gets an indicator if a row read to infer columns lacks its value.
 	bool indicators;
 	choir_missing missing;
-	// Texts that mean "no value", as the empty text does. 0: NA, N/A, NaN, nan, null and NULL.
+	// Texts that mean "no value", as the empty text does. 0: NA, N/A, NaN, nan, null, NULL,
+	// n/a, None, #N/A and <NA>.
 	size_t missing_texts;
 	const char *const *missing_text;
 	choir_bad_record bad_record;
@@ -192,13 +193,15 @@ typedef struct {
 	size_t categories; // of a chosen CATEGORY or ONE_HOT column, else 0
 	bool indicator;
 	int64_t values; // rows with a value, among those read to infer columns
-	// "numbers", "dates" or "numbers with a decimal comma", if at least 9 of 10 values of a text
-	// column are such; else NULL.
+	// "numbers", "dates", "numbers with a decimal comma" or "numbers with other characters" (such
+	// as $5 and 80%), if at least 9 of 10 values of a text column are such, or at least half and
+	// all others are one text; else NULL.
 	const char *mostly;
 	// Of a text column: a value of another kind, or no number (NULL: none known), its row in its
 	// file, from 1, and the number of such values.
 	const char *other;
 	int64_t other_row, others;
+	bool not_utf8; // other is not UTF-8, so the column is left out
 } choir_csv_inferred;
 // Writes the i-th column of the files to *found. False: no such column, or d is not a CSV dataset.
 bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found);

@@ -80,7 +80,7 @@ class Reading(Case):
         for odd, more in (("?", "-, ?"), ("unknown", "unknown")):
             data = self.table([*rows[:5], f"{odd},1,n", *rows[5:]], header="x,z,y")
             text = self.warned(('t.csv: column "x" is an ignored text, but 200 of 201 values are numbers; row 6 has '
-                                f'"{odd}"', f'--missing-values "NA,N/A,NaN,nan,null,NULL,{odd}"'), data)
+                                f'"{odd}"', f'--missing-values "NA,N/A,NaN,nan,null,NULL,n/a,None,#N/A,<NA>,{odd}"'), data)
             self.assertIn("ignored: x (text)\n", text)
             text = self.succeed(*TRAIN, data, "--missing-values", more, "--save", "w")
             self.assertIn("input: x, z\n", text)
@@ -136,6 +136,44 @@ class Reading(Case):
         self.fail_with(1, ('the target "y" has 300 different values in 300 rows',), *TRAIN,
                        self.table([f'{i % 9},"{i},{i:03},000"' for i in range(300)]))
 
+    def test_columns_that_look_like_numbers(self):
+        """One text in up to half of the values, and signs beside numbers: a column is not lost without a word."""
+        head = [f"{i},{i % 5},{'np'[i % 7 > 3]}" for i in range(60)]
+        data = self.table([*head, *(f"-,{i % 5},n" for i in range(50))], header="x,z,y")
+        self.warned(('column "x" is an ignored text, but 60 of 110 values are numbers; row 61 has "-"', "--missing-values"), data)
+        for odd in ("-%d", "%d-"): # several texts, in as many rows, are no exception
+            data = self.table([*head, *(f"a{odd % i},{i % 5},n" for i in range(50))], header="x,z,y")
+            self.assertEqual(self.start(*TRAIN, data).stderr, "")
+        for form in ("%d%%", "$%d", "€ -%d.5", "%d kg", "24.11.%d", '"%d,234,567"', "%d:30"):
+            data = self.table([f"{form % (i + 1)},{row}" for i, row in enumerate(head)], header="q,x,z,y")
+            self.warned(('column "q" is an ignored text, but 60 of 60 values are numbers with', "row 1 has"), data)
+        for form in ("A/%d", "u%d", "%d Main Street"):
+            data = self.table([f"{form % i},{row}" for i, row in enumerate(head)], header="q,x,z,y")
+            self.assertEqual(self.start(*TRAIN, data).stderr, "", form)
+        data = self.table([f"{'<>'[i % 2]}{i % 2}0,{row}" for i, row in enumerate(head)], header="q,x,z,y")
+        self.assertEqual(self.start(*TRAIN, data).stderr, "") # categories
+        for text in ("None", "n/a", "#N/A", "<NA>"):
+            data = self.table([*head, f"{text},1,n"], header="x,z,y")
+            self.assertIn("skipped: 1\n", self.succeed(*TRAIN, data))
+
+    def test_other_formats(self):
+        """A table in another format or encoding is refused by its name for it."""
+        text = "x,y\n" + "".join(f"{i},{i % 2}\n" for i in range(50))
+        for first, name in ((text.encode("utf-16"), "UTF-16"), (b"PAR1\0\0", "Parquet"), (b"PK\3\4\0", ".xlsx"),
+                            (b'{"x":1,"y":2}\n', "JSON"), (b'[{"x":1}]', "JSON"), (b"ARROW1\0\0", "Feather")):
+            (self.folder / "t.csv").write_bytes(first)
+            self.fail_with(1, ("t.csv", name, "CSV file in UTF-8"), *TRAIN, "t.csv")
+        for name in ("t.parquet", "t.xlsx", "t.jsonl", "t.csv.zip"):
+            (self.folder / name).write_bytes(b"PAR1")
+            self.fail_with(1, (name, "format is not read", "CSV"), *TRAIN, name)
+        rows = "".join(f"{i},{city},{i % 2}\n" for i in range(20) for city in ("Köln", "Bonn"))
+        (self.folder / "t.csv").write_bytes(("x,city,y\n" + rows).encode("latin-1"))
+        self.warned(('column "city" is ignored: row 1 has "K', "not UTF-8", "iconv"), "t.csv")
+        for separator, mark, facts in (("|", ".", ('"x|z|y" is the only column', "separator")), ("\t", ",", ())):
+            rows = "\n".join(separator.join(row) for row in (("x", "z", "y"), *((f"{i}{mark}5", f"4{mark}{i}", "ab"[i % 2]) for i in range(18))))
+            (self.folder / "t.csv").write_text(rows + "\n")
+            self.fail_with(1, facts or ('"x" holds text (numbers with a decimal comma)',), *TRAIN, "t.csv")
+
     def test_what_a_table_lacks(self):
         """Rows, classes, or names of columns."""
         rows = [f"{i % 3},{i % 5},{'ab'[i % 2]}" for i in range(50)]
@@ -145,7 +183,7 @@ class Reading(Case):
         self.succeed(*TRAIN, data, "--missing", "impute")
         self.succeed(*TRAIN, self.table(less[:1] + rows[1:], header="x,z,y"))
         data = self.table([row if i % 10 else row[:-1] + "NA" for i, row in enumerate(rows)], header="x,z,y")
-        self.warned(('the target "y" has no value in 5 of 50 rows', "NA, N/A"), data)
+        self.warned(('the target "y" has no value in 5 of 50 rows', "NA, None"), data)
         text = self.succeed(*TRAIN, data, "--missing-values", "none")
         self.assertIn("target: y: NA, a, b\n", text)
         data = self.table([f"{i % 3},{i % 5},{'' if i % 6 == 0 else i % 4 + 0.5}" for i in range(50)], header="x,z,y")

@@ -101,11 +101,15 @@ class TableTraining(Case):
     def test_hints(self):
         """Each only where it applies."""
         kinds = self.table("kind.csv", "x,kind", [(i % 10, "yn"[i % 10 == 0]) for i in range(200)] + [("", "y")])
-        text = self.succeed(*MLP, "--data", kinds)
+        text = self.succeed(*MLP, "--data", kinds, "--epochs", "5")
         for more in ((), ("--class-weights", "balanced")):
             self.assertIn("with a missing value, skipped: 1\n", self.succeed(*MLP, "--data", kinds, *more))
         self.assertRegex(text, r"hint: only 10 steps were made, and the loss still falls; try --epochs 50\n")
         self.assertNotIn("hint", self.succeed(*MLP, "--data", kinds, "--epochs", "30", "--batch", "16"))
+        for more, epochs in (((), 15), (("--batch", "64"), 10), (("--batch", "16"), 5)): # at least 30 steps
+            *_, end = self.events(*MLP, "--data", kinds, *more)
+            self.assertEqual(end["epochs"], epochs)
+        self.assertNotIn("hint", self.succeed(*MLP, "--data", kinds))
         part = self.events(*MLP, "--data", kinds, "--run", "run")[-1]["test_majority_class"]
         self.assertGreater(part, 0.8)
         self.assertIn(f" on 40 examples; the majority class has {100 * part:.2f} %\n", text)

@@ -527,17 +527,20 @@ choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *
 	return made ? &made->base : NULL;
 }
 
-// Of the values of a text column, at least 9 of 10 are of the k-th kind.
-static bool is_mostly(const chi_csv_field *f, size_t k, choir_csv_inferred *found)
+// The values of a text column are of the k-th kind, with few exceptions.
+static bool is_mostly(const chi_csv_field *f, size_t k, bool few, choir_csv_inferred *found)
 {
 	static const char *const kinds[] = { [CHI_CSV_ODD_NUMBER] = "numbers",
 		[CHI_CSV_ODD_DATE] = "dates",
-		[CHI_CSV_ODD_COMMA] = "numbers with a decimal comma" };
+		[CHI_CSV_ODD_COMMA] = "numbers with a decimal comma",
+		[CHI_CSV_ODD_MARKED] = "numbers with other characters" };
 	const chi_csv_odd *odd = &f->odd[k];
-	if (f->words || odd->n * 10 > found->values)
+	if (f->words || !chi_csv_is_rare(odd, found->values, few))
 		return false;
 	found->mostly = kinds[k];
 	found->others = odd->n;
+	if (k == CHI_CSV_ODD_MARKED) // the example is a value that is no number
+		return true;
 	found->other_row = odd->row;
 	found->other = odd->row > 0 ? odd->text : NULL;
 	return true;
@@ -561,14 +564,16 @@ bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferr
 		.categories = f->wanted && f->categories ? chi_categories_count(f->categories) : 0,
 		.indicator = f->indicator,
 		.values = c->schema.rows - c->schema.bad - f->missing,
+		.not_utf8 = f->not_utf8,
 	};
 	if (!f->odd)
 		return true;
 	const chi_csv_odd *number = &f->odd[CHI_CSV_ODD_NUMBER];
 	found->other_row = number->row;
 	found->other = number->row > 0 ? number->text : NULL;
-	for (size_t k = 0; k < CHI_CSV_ODDS && !is_mostly(f, k, found); k++)
-		continue;
+	size_t k = f->not_utf8 ? 2 * CHI_CSV_ODDS : 0;
+	while (k < 2 * CHI_CSV_ODDS && !is_mostly(f, k % CHI_CSV_ODDS, k < CHI_CSV_ODDS, found))
+		k++;
 	return true;
 }
 

@@ -68,12 +68,15 @@ typedef enum {
 } chi_csv_found;
 
 // Values of a text column that are not of a kind, and the first one.
-enum { CHI_CSV_ODD_NUMBER, CHI_CSV_ODD_DATE, CHI_CSV_ODD_COMMA, CHI_CSV_ODDS };
+enum { CHI_CSV_ODD_NUMBER, CHI_CSV_ODD_DATE, CHI_CSV_ODD_COMMA, CHI_CSV_ODD_MARKED, CHI_CSV_ODDS };
 enum { CHI_CSV_SHOWN = 40, CHI_CSV_SHOWN_SIZE = 4 * CHI_CSV_SHOWN };
 typedef struct {
 	int64_t n, row;
+	int64_t same; // as the first one
 	char text[CHI_CSV_SHOWN];
 } chi_csv_odd;
+// Whether these are the exception in so many values: few or, also, one text in at most half.
+bool chi_csv_is_rare(const chi_csv_odd *odd, int64_t values, bool few);
 
 typedef struct {
 	const char *name;
@@ -94,6 +97,7 @@ typedef struct {
 	bool classes : 1;
 	bool plain : 1; // classes: numbers that are no categories
 	bool words : 1; // odd is incomplete: texts are not the exception
+	bool not_utf8 : 1; // left out for odd[CHI_CSV_ODD_NUMBER]
 } chi_csv_field;
 
 // Constant once the source is made.

@@ -2,6 +2,7 @@
 // text. Its distinct texts are categories. Only rows with the header's number of fields count.
 #include "data/source/csv/csv.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -289,13 +290,18 @@ static int64_t values_of(const chi_csv_schema *s, const chi_csv_field *f)
 	return s->rows - s->bad - f->missing;
 }
 
+bool chi_csv_is_rare(const chi_csv_odd *odd, int64_t values, bool few)
+{
+	return odd->n * 10 <= values || (!few && odd->same == odd->n && odd->n * 2 <= values);
+}
+
 // Whether texts may be an exception among numbers or dates.
 static bool is_watched(const chi_csv_schema *s, const chi_csv_field *f)
 {
-	enum { FEW = 64, OF = 10 };
+	enum { FEW = 64 };
 	bool few = false;
 	for (size_t k = 0; k < CHI_CSV_ODDS && f->odd && !f->words; k++)
-		few = few || f->odd[k].n < FEW || f->odd[k].n * OF <= values_of(s, f);
+		few = few || f->odd[k].n < FEW || chi_csv_is_rare(&f->odd[k], values_of(s, f), false);
 	return f->found == CHI_CSV_TEXT && few;
 }
 
@@ -321,6 +327,25 @@ static size_t shown_length(const chi_csv_text *t)
 	return n;
 }
 
+// As "$5", "1,234.5 kg", "80%" and "24.11.2026": a digit behind signs, and few letters.
+static bool is_marked(const chi_csv_text *t)
+{
+	enum { SIGNS = 6, LETTERS = 4 };
+	size_t begin = 0, letters = 0;
+	while (begin < t->length && !isalnum((unsigned char) t->text[begin]))
+		begin++;
+	for (size_t i = begin; i < t->length; i++)
+		letters += isalpha((unsigned char) t->text[i]) != 0;
+	return begin <= SIGNS && begin < t->length && isdigit((unsigned char) t->text[begin]) &&
+			letters <= LETTERS;
+}
+
+static void remember(const chi_csv_rows *r, chi_csv_odd *odd, const chi_csv_text *t)
+{
+	odd->row = r->row;
+	snprintf(odd->text, sizeof odd->text, "%.*s", (int) shown_length(t), t->text);
+}
+
 static void watch(const chi_csv_rows *r, const chi_csv_schema *s, chi_csv_field *f,
 		const chi_csv_text *t, chi_csv_found kind)
 {
@@ -332,14 +357,16 @@ static void watch(const chi_csv_rows *r, const chi_csv_schema *s, chi_csv_field 
 		[CHI_CSV_ODD_COMMA] = s->decimal == '.' &&
 				chi_decimal_read_with(t->text, comma ? ',' : NO_POINT, &d) &&
 				d.end == t->text + t->length,
+		[CHI_CSV_ODD_MARKED] = is_marked(t),
 	};
 	for (size_t k = 0; k < CHI_CSV_ODDS; k++) {
 		chi_csv_odd *odd = &f->odd[k];
-		odd->n += !fits[k];
-		if (!fits[k] && odd->row == 0) {
-			odd->row = r->row;
-			snprintf(odd->text, sizeof odd->text, "%.*s", (int) shown_length(t), t->text);
-		}
+		if (fits[k])
+			continue;
+		odd->n++;
+		if (odd->row == 0)
+			remember(r, odd, t);
+		odd->same += strlen(odd->text) == t->length && memcmp(odd->text, t->text, t->length) == 0;
 	}
 	f->words = !is_watched(s, f);
 }
@@ -380,7 +407,11 @@ static choir_status collect(
 			: f->classes && f->found < CHI_CSV_DATE
 			? (f->found == CHI_CSV_REAL ? CHI_MAX_REAL_CLASSES : CHI_MAX_CATEGORIES)
 			: SIZE_MAX;
-	if ((f->other && !is_utf8) || chi_categories_count(f->categories) >= max) {
+	if (f->other && !is_utf8) {
+		f->not_utf8 = true;
+		remember(r, &f->odd[CHI_CSV_ODD_NUMBER], t);
+	}
+	if (f->not_utf8 || chi_categories_count(f->categories) >= max) {
 		leave_out(f);
 		return CHOIR_OK;
 	}

@@ -132,6 +132,34 @@ choir_status chi_csv_find_separator(chi_csv_rows *r)
 	return CHOIR_OK;
 }
 
+static choir_status check_format(const chi_csv_rows *r)
+{
+	static const struct {
+		const char *name, *first;
+		size_t n;
+	} others[] = {
+		{ "a text in UTF-16", "\xff\xfe", 2 },
+		{ "a text in UTF-16", "\xfe\xff", 2 },
+		{ "a ZIP file, such as a workbook (.xlsx)", "PK\3\4", 4 },
+		{ "a workbook (.xls)", "\xd0\xcf\x11\xe0", 4 },
+		{ "a Parquet file", "PAR1", 4 },
+		{ "a Feather file", "ARROW1", 6 },
+		{ "a bzip2 file", "BZh", 3 },
+		{ "an xz file",
+				"\xfd"
+				"7zXZ",
+				5 },
+		{ "a Zstandard file", "\x28\xb5\x2f\xfd", 4 },
+		{ "JSON", "{\"", 2 },
+		{ "JSON", "[{", 2 },
+	};
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+		if (r->length >= others[i].n && memcmp(r->buffer, others[i].first, others[i].n) == 0)
+			return choir_fail(CHOIR_CORRUPT, "%s: is %s; needs a CSV file in UTF-8, plain or gzip",
+					chi_csv_name(r), others[i].name);
+	return CHOIR_OK;
+}
+
 choir_status chi_csv_open(chi_csv_rows *r)
 {
 	static const char mark[] = "\xef\xbb\xbf";
@@ -149,6 +177,7 @@ choir_status chi_csv_open(chi_csv_rows *r)
 	CHOIR_TRY(chi_csv_refill(r));
 	if (strncmp(r->buffer, mark, sizeof mark - 1) == 0)
 		r->at = sizeof mark - 1;
+	CHOIR_TRY(check_format(r));
 	const char *first = r->buffer + r->at;
 	if (!r->named_separator || !names_separator(first))
 		return CHOIR_OK;

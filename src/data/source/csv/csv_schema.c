@@ -8,7 +8,8 @@
 #include "data/source/csv/decimal.h"
 #include "tensor/tensor.h"
 
-static const char *const usual_missing[] = { "NA", "N/A", "NaN", "nan", "null", "NULL" };
+static const char *const usual_missing[] = { "NA", "N/A", "NaN", "nan", "null", "NULL", "n/a",
+	"None", "#N/A", "<NA>" };
 enum { USUAL_MISSING = sizeof usual_missing / sizeof usual_missing[0] };
 enum { MAX_KNOWN = 2048 };
 
@@ -222,6 +223,7 @@ choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *
 		f->found = from->field[i].found;
 		f->missing = from->field[i].missing;
 		f->many = f->many || from->field[i].many;
+		f->not_utf8 = from->field[i].not_utf8;
 		f->plain = from->field[i].plain;
 		CHOIR_TRY(copy_odd(f, &from->field[i]));
 		if (!chi_csv_needs_texts(f, (chi_csv_found) f->found))
@@ -309,10 +311,17 @@ static choir_status nothing_left(const chi_csv_schema *s)
 		return choir_fail(CHOIR_INVALID, "%s: there are no rows behind the header; one needed",
 				chi_text_clean(s->file, file, sizeof file));
 	chi_text others = { NULL, 0, 0, false };
-	for (size_t i = 0; i < s->n && others.length < MAX_KNOWN; i++)
-		if (!s->field[i].wanted)
-			chi_text_add(&others, "%s\"%s\" holds %s", others.length ? ", " : ": ",
-					s->field[i].name, chi_csv_holds((chi_csv_found) s->field[i].found));
+	if (s->n == 1)
+		chi_text_add(&others, ": \"%s\" is the only column; is the separator another one?",
+				s->field[0].name);
+	for (size_t i = 0; i < s->n && s->n > 1 && others.length < MAX_KNOWN; i++) {
+		const chi_csv_field *f = &s->field[i];
+		const bool comma = f->odd && !f->words && f->odd[CHI_CSV_ODD_COMMA].n == 0;
+		if (!f->wanted)
+			chi_text_add(&others, "%s\"%s\" holds %s%s", others.length ? ", " : ": ", f->name,
+					chi_csv_holds((chi_csv_found) f->found),
+					comma ? " (numbers with a decimal comma)" : "");
+	}
 	const choir_status status = others.failed
 			? choir_fail(CHOIR_NO_MEMORY, "csv dataset: out of memory")
 			: choir_fail(CHOIR_INVALID, "%s: no column of numbers is left as input%s",

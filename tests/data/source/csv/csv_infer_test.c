@@ -22,7 +22,7 @@ TEST(a_text_among_numbers_or_dates_is_named)
 		int every, others;
 	} cases[] = {
 		{ { "1", "2.5" }, "?", "numbers", 20, 10 },
-		{ { "1", "2" }, "?", NULL, 5, 0 },
+		{ { "1", "2" }, "?", "numbers", 7, 28 },
 		{ { "2020-01-01", "2020/02/29" }, "2021-02-30", "dates", 100, 2 },
 		{ { "1,5", "266" }, "x", "numbers with a decimal comma", 20, 10 },
 		{ { "a", "b" }, "1", NULL, 100, 0 },

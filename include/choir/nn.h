@@ -190,8 +190,8 @@ choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *rec
 		choir_tensor *bias, choir_tensor *recurrent_bias, choir_tensor *state);
 
 // Sequences of different lengths. Sequence i of x [n, t, ..] has lengths[i] time steps (u8, i32 or
-// i64 [n], from 0 to t), and behind them padding, which may be any numbers. CHOIR_INVALID: a length
-// is not 0 to t; some devices report this later.
+// i64 [n], from 0 to t), and behind them padding, which may be any numbers. CHOIR_INVALID: a
+// length is not 0 to t; some devices report this later.
 //
 // For a layer, use choir_layer_apply_sequences (layer.h). By hand, a last state is
 // choir_last_timestep(y, lengths), and the backward direction of a bidirectional layer is between

@@ -77,8 +77,8 @@ static choir_tensor *take(choir_tensor *x, choir_tensor *numbers)
 // The number in the batch of each sequence's first time step: [n, 1].
 static choir_tensor *firsts(const choir_tensor *x)
 {
-	return column(choir_multiply(chi_count_up(x->frame, x->shape.dim[0]),
-			integer(x->frame, x->shape.dim[1])));
+	return column(choir_multiply(
+			chi_count_up(x->frame, x->shape.dim[0]), integer(x->frame, x->shape.dim[1])));
 }
 
 choir_tensor *choir_sequence_mask(choir_tensor *lengths, int64_t t)

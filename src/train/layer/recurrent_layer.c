@@ -225,8 +225,7 @@ static int describe_last(choir_layer *l, chi_export *e, int x)
 			e, CHI_C_LAST_PLACE, x, CHOIR_SHAPE(s->dim[1]), ", %" PRId64, s->dim[1]);
 }
 
-static const chi_layer_kind last_kind =
-		RECURRENT_KIND("last_place", apply_last, describe_last);
+static const chi_layer_kind last_kind = RECURRENT_KIND("last_place", apply_last, describe_last);
 
 choir_layer *choir_last_timestep_new(void)
 {

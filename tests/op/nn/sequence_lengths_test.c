@@ -1,5 +1,5 @@
-// Sequences of different lengths: against loops, LSTM and GRU against each sequence alone, gradients
-// against finite differences and with zeros in the padding, and what is refused.
+// Sequences of different lengths: against loops, LSTM and GRU against each sequence alone,
+// gradients against finite differences and with zeros in the padding, and what is refused.
 #include "base/alloc.h"
 #include "op/given.h"
 #include "short.h"
@@ -89,8 +89,7 @@ static choir_tensor *both_ways(choir_tensor *const in[], choir_tensor *lengths)
 	back = choir_lstm(back, in[1], in[2], in[3], NULL);
 	choir_tensor *const both[] = { y, choir_reverse_sequence(back, lengths) };
 	choir_tensor *joined = choir_zero_padding(choir_concat(2, both, 2), lengths);
-	choir_tensor *last[] = { choir_last_timestep(y, lengths),
-		choir_last_timestep(back, lengths) };
+	choir_tensor *last[] = { choir_last_timestep(y, lengths), choir_last_timestep(back, lengths) };
 	choir_tensor *ends = choir_concat(2, last, 1);
 	choir_tensor *const all[] = { joined,
 		ends ? choir_reshape(ends, CHOIR_SHAPE(y->shape.dim[0], 1, 2 * STATE)) : NULL };

@@ -20,8 +20,8 @@ static choir_layer *all_steps(const char *name)
 	char names[8][32];
 	for (int i = 0; i < 8; i++)
 		snprintf(names[i], sizeof names[i], "%s%d", name, i);
-	choir_layer *both =
-			choir_bidirectional_new(choir_lstm_new(names[0], WIDTH, 2), choir_gru_new(names[1], WIDTH, 2));
+	choir_layer *both = choir_bidirectional_new(
+			choir_lstm_new(names[0], WIDTH, 2), choir_gru_new(names[1], WIDTH, 2));
 	choir_layer *all[] = { both, choir_layer_normalization_new(names[2], WIDTH, 0),
 		choir_position_embedding_new(names[3], T, WIDTH),
 		choir_residual_new(
@@ -75,7 +75,8 @@ TEST_WITHIN(padded_sequences_are_as_alone, scoped_open, scoped_close)
 					choir_layer_apply(
 							net, choir_slice(choir_slice(x, 0, i, 1), 1, 0, lengths[i])));
 		if (k == 2) // zeros behind the time steps
-			assert_rows(y, 1, choir_zero_padding(choir_slice(y, 0, 1, 1), choir_slice(n, 0, 1, 1)));
+			assert_rows(
+					y, 1, choir_zero_padding(choir_slice(y, 0, 1, 1), choir_slice(n, 0, 1, 1)));
 		choir_tensor *plain = choir_layer_apply(net, x); // the lengths are gone
 		assert_non_null(plain);
 		assert_rows(plain, 0, choir_layer_apply(net, choir_slice(x, 0, 0, 1)));
@@ -89,12 +90,11 @@ TEST_WITHIN(padding_has_no_gradient, scoped_open, scoped_close)
 	choir_tensor *from;
 	choir_layer *net = all_steps("g");
 	choir_tape *tape = choir_tape_begin(g->frame);
-	choir_tensor *x =
-			choir_random_normal(g->frame, CHOIR_F32, CHOIR_SHAPE(N, T, WIDTH), 3);
+	choir_tensor *x = choir_random_normal(g->frame, CHOIR_F32, CHOIR_SHAPE(N, T, WIDTH), 3);
 	choir_tensor *n = choir_constant(g->frame, CHOIR_I32, CHOIR_SHAPE(N), lengths);
 	choir_tensor *y = choir_layer_apply_sequences(net, x, n);
-	assert_int_equal(choir_tape_gradient(
-							 tape, choir_sum(choir_square(y), CHOIR_ALL_AXES), 1, &x, &from),
+	assert_int_equal(
+			choir_tape_gradient(tape, choir_sum(choir_square(y), CHOIR_ALL_AXES), 1, &x, &from),
 			CHOIR_OK);
 	assert_int_equal(choir_tensor_to_host(from, gradient, sizeof gradient), CHOIR_OK);
 	for (int i = 0; i < N; i++)
@@ -128,8 +128,8 @@ TEST_WITHIN(refused, scoped_open, scoped_close)
 	assert_refused(g, choir_batch_normalization_new("b", WIDTH, NULL), text, "layer \"b\": batch");
 	assert_refused(g,
 			choir_sequential_new(2,
-					(choir_layer *[]){ choir_dense_new("d", WIDTH, WIDTH, CHOIR_RELU),
-							choir_flatten_new() }),
+					(choir_layer *[]){
+							choir_dense_new("d", WIDTH, WIDTH, CHOIR_RELU), choir_flatten_new() }),
 			text, "flatten*different lengths");
 	assert_refused(g, choir_dense_new("table", T, 2, CHOIR_LINEAR), CHOIR_SHAPE(N, T),
 			"layer \"table\"*[n, timesteps, ..]*[4, 6]");
@@ -138,7 +138,8 @@ TEST_WITHIN(refused, scoped_open, scoped_close)
 	assert_refused(g, choir_global_average_pool_new(), CHOIR_SHAPE(N, 2, T, 1), "[4, 2, 6, 1]");
 	choir_layer *last = choir_sequential_new(
 			2, (choir_layer *[]){ choir_lstm_new("end", WIDTH, 2), choir_last_timestep_new() });
-	assert_refused(g, choir_bidirectional_new(last, last), text, "bidirectional*[4, 2]*6 timesteps");
+	assert_refused(
+			g, choir_bidirectional_new(last, last), text, "bidirectional*[4, 2]*6 timesteps");
 	choir_tensor *x = choir_fill(g->frame, CHOIR_F32, text, 1);
 	assert_null(choir_layer_apply(choir_bidirectional_new(last, last), x));
 	assert_text_holds(choir_error(), "bidirectional*[4, 2]*6 timesteps");

@@ -103,7 +103,8 @@ choir_layer *choir_self_attention_new(
 choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
 // Applies forward to x [n, t, ..], and backward to x in reverse order of time. Reverses the
-// latter's result, and joins both along the last axis (Schuster, Paliwal 1997).
+// latter's result, and joins both along the last axis (Schuster, Paliwal 1997). If both layers end
+// with choir_last_timestep_new, the results are [n, ..], as in Keras without return_sequences.
 choir_layer *choir_bidirectional_new(choir_layer *forward, choir_layer *backward);
 // Takes the last time step: [n, t, ..] gives [n, ..].
 choir_layer *choir_last_timestep_new(void);

@@ -246,6 +246,7 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 
 // -log(softmax(logits)[label]), without overflow. labels [n] of u8, i32 or i64 and logits [n,
 // classes] give [n]. labels [n, positions] and logits [n, positions, classes] give [n, positions].
+// Labels may have a last axis of 1 more, as in Keras.
 // CHOIR_INVALID: a label is not a class; some devices report this later.
 choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
 // The same with smoothed labels: each class has probability smoothing / classes, the label's 1 -

@@ -22,8 +22,9 @@ _tensor_type = ffi.typeof("choir_tensor *")
 class Calls:
     """Functions of Python that C calls. The first exception is kept, and ends the call of C."""
 
-    def __init__(self) -> None:
-        self._raised: list[BaseException] = []
+    def __init__(self, raises: Calls | None = None) -> None:
+        """With raises, its next check raises what a function has raised."""
+        self._raised: list[BaseException] = raises._raised if raises else []
         self._kept: list[Any] = []
 
     def note(self, error: BaseException) -> None:

@@ -153,15 +153,20 @@ static choir_tensor *apply_both(choir_layer *l, choir_tensor *x)
 	if (x->shape.rank < 3)
 		return chi_layer_fail(l, x, "needs [n, timesteps, ..]; the input is %s",
 				chi_shape_print(&x->shape, text[0]));
+	choir_tensor *lengths = x->frame->lengths;
 	choir_tensor *ahead = choir_layer_apply(b->forward, x);
+	x->frame->lengths = lengths; // which a last time step takes away
 	choir_tensor *back = ahead == NULL ? NULL : choir_layer_apply(b->backward, reversed(x));
 	if (back == NULL)
 		return NULL;
 	const choir_shape *s = &ahead->shape, *other = &back->shape;
+	if (s->rank == 2 && other->rank == 2) // the last time steps
+		return choir_concat(2, (choir_tensor *const[]){ ahead, back }, 1);
 	if (s->rank < 3 || other->rank < 3 || s->dim[1] != x->shape.dim[1] ||
 			other->dim[1] != s->dim[1])
 		return chi_layer_fail(l, x,
-				"the layers return %s and %s; both must keep the %" PRId64 " timesteps",
+				"the layers return %s and %s; both must keep the %" PRId64
+				" timesteps, or neither",
 				chi_shape_print(s, text[0]), chi_shape_print(other, text[1]), x->shape.dim[1]);
 	return choir_concat(2, (choir_tensor *const[]){ ahead, reversed(back) }, -1);
 }

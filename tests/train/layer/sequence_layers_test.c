@@ -138,9 +138,8 @@ TEST_WITHIN(refused, scoped_open, scoped_close)
 	assert_refused(g, choir_global_average_pool_new(), CHOIR_SHAPE(N, 2, T, 1), "[4, 2, 6, 1]");
 	choir_layer *last = choir_sequential_new(
 			2, (choir_layer *[]){ choir_lstm_new("end", WIDTH, 2), choir_last_timestep_new() });
-	assert_refused(
-			g, choir_bidirectional_new(last, last), text, "bidirectional*[4, 2]*6 timesteps");
-	choir_tensor *x = choir_fill(g->frame, CHOIR_F32, text, 1);
-	assert_null(choir_layer_apply(choir_bidirectional_new(last, last), x));
-	assert_text_holds(choir_error(), "bidirectional*[4, 2]*6 timesteps");
+	choir_layer *mixed = choir_bidirectional_new(choir_gru_new("all", WIDTH, 2), last);
+	assert_refused(g, mixed, text, "bidirectional*[4, 6, 2] and [4, 2]*6 timesteps");
+	assert_null(choir_layer_apply(mixed, choir_fill(g->frame, CHOIR_F32, text, 1)));
+	assert_text_holds(choir_error(), "bidirectional*[4, 6, 2] and [4, 2]*6 timesteps");
 }

@@ -239,8 +239,10 @@ class Strategy:
             joined = options(ffi.typeof("choir_cluster_options *"), cluster)
             given["cluster"] = cluster = ffi.gc(made(lib.choir_cluster_new(joined)), lib.choir_cluster_free)
 
+        free_strategy = lib.choir_strategy_free  # cffi looks a function up under a lock, which a collection may hold
+
         def free(pointer: Any) -> None:
-            lib.choir_strategy_free(pointer)
+            free_strategy(pointer)
             if cluster is not None:
                 ffi.release(cluster)
         self._pointer = ffi.gc(made(lib.choir_strategy_new(

@@ -3,6 +3,7 @@
 import gc
 import math
 import signal
+import subprocess
 import sys
 import threading
 import weakref
@@ -265,6 +266,13 @@ def test_weights_in_the_layout_of_torch(tmp_path):
         other[0].restore(path)
     one[0].save(plain)
     other[0].restore(plain)
+
+
+def test_a_strategy_is_collected_while_cffi_looks_a_function_up():
+    code = ("import gc, choir\ns = choir.Strategy(replicas=1)\n"
+            "with choir.library.ffi._lock:\n    del s\n    gc.collect()\nprint('done')")
+    found = subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, text=True)
+    assert found.stdout == "done\n", found.stderr
 
 
 def test_fits_leak_no_reference():

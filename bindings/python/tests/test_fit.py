@@ -275,6 +275,18 @@ def test_a_strategy_is_collected_while_cffi_looks_a_function_up():
     assert found.stdout == "done\n", found.stderr
 
 
+def test_a_batch_in_a_cycle_keeps_its_memory():
+    s, _, data, net = opened()
+    for _ in range(3):
+        cycle = [next(iter(data))]
+        cycle.append(cycle)
+        del cycle
+        gc.collect()
+        assert len(s.run(lambda r: net(r.argument("x")), next(iter(data)))) == 2
+    for _ in range(9):
+        assert len(list(data)) == 4 and len(data._owned) <= 5
+
+
 def test_fits_leak_no_reference():
     s, model, data, _ = opened()
     callback = Callback()

@@ -53,6 +53,11 @@ typedef struct {
 	choir_replica_fn *train_step, *test_step;
 	// Off: checkpoints do not keep the progress (choir_model_set_progress). Default: on.
 	choir_toggle saved;
+	// The column of the lengths of sequences with padding (nn.h): .layer is applied by
+	// choir_layer_apply_sequences. If the results are of all time steps, [n, t, .., c], the loss
+	// and the metrics get these as examples ([n t, .., c]), and padding does not count: an
+	// example's loss is the mean of its time steps. NULL: none.
+	const char *lengths;
 } choir_model_options;
 
 // Makes a model in the current strategy. As in Keras, the loss of a step is the sum of the

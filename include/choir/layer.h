@@ -103,7 +103,8 @@ choir_layer *choir_self_attention_new(
 choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
 // Applies forward to x [n, t, ..], and backward to x in reverse order of time. Reverses the
-// latter's result, and joins both along the last axis (Schuster, Paliwal 1997).
+// latter's result, and joins both along the last axis (Schuster, Paliwal 1997). If both layers end
+// with choir_last_timestep_new, the results are [n, ..], as in Keras without return_sequences.
 choir_layer *choir_bidirectional_new(choir_layer *forward, choir_layer *backward);
 // Takes the last time step: [n, t, ..] gives [n, ..].
 choir_layer *choir_last_timestep_new(void);
@@ -124,6 +125,13 @@ choir_layer *choir_activation_new(choir_activation activation);
 // Applies the layer to x, in x's frame. A failure names the layer. CHOIR_STATE: x belongs to a
 // replica of another strategy.
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
+// The same for sequences x [n, t, ..] of different lengths with padding behind them (nn.h). The
+// results of a sequence, and all gradients, are those without its padding, and padding of the
+// result is zeros. choir_last_timestep_new takes the last time step of each sequence, a
+// bidirectional layer reverses each sequence, choir_global_average_pool_new averages its time
+// steps. Padding holds finite numbers, in an embedding's indices any row. CHOIR_INVALID: the
+// layers contain convolutions, other pools, batch or group normalization, upsampling or flatten.
+choir_tensor *choir_layer_apply_sequences(choir_layer *l, choir_tensor *x, choir_tensor *lengths);
 // Gives the sum of penalties of l's variables with a regularizer (scope.h), divided by the number
 // of replicas: a scalar in r's frame, to be added to choir_replica_average_loss. A layer that
 // occurs twice counts twice. CHOIR_STATE: r belongs to another strategy.

@@ -56,7 +56,7 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 // Adds a batch, or a replica's part of a batch, which may have no examples.
 // - MEAN takes values of any shape, and weights that broadcast to them; NULL: all 1.
 // - ACCURACY takes integer labels [n, ..] and scores [n, .., classes]. Of equal scores, the lowest
-//   class counts.
+//   class counts. Labels may have a last axis of 1 more.
 // - A confusion matrix, top-k accuracy and the accuracy per class take the same tensors; each
 //   label is a class.
 // - Errors and R2 take targets and predictions of one shape.

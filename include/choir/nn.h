@@ -168,6 +168,9 @@ typedef struct {
 	choir_tensor *state, *cell; // first states, [n, h]; NULL: zeros. cell: LSTM only
 	// If not NULL, *last_cell becomes the last cell state, [n, h], without a gradient.
 	choir_tensor **last_cell;
+	// Of sequences of different lengths (below), for *last_cell; NULL: all are t. The states of
+	// padding are those of its inputs.
+	choir_tensor *lengths;
 } choir_recurrent_options;
 // The LSTM (Hochreiter, Schmidhuber 1997) with a forget gate (Gers et al. 2000), gates in Keras'
 // order:
@@ -185,6 +188,24 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 // NULL: zeros.
 choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,
 		choir_tensor *bias, choir_tensor *recurrent_bias, choir_tensor *state);
+
+// Sequences of different lengths. Sequence i of x [n, t, ..] has lengths[i] time steps (u8, i32 or
+// i64 [n], from 0 to t), and behind them padding, which may be any numbers. CHOIR_INVALID: a
+// length is not 0 to t; some devices report this later.
+//
+// For a layer, use choir_layer_apply_sequences (layer.h). By hand, a last state is
+// choir_last_timestep(y, lengths), and the backward direction of a bidirectional layer is between
+// two choir_reverse_sequence.
+
+// Gives bool [n, t]: true for time steps, false for padding.
+choir_tensor *choir_sequence_mask(choir_tensor *lengths, int64_t t);
+// Gives x with zeros as padding.
+choir_tensor *choir_zero_padding(choir_tensor *x, choir_tensor *lengths);
+// Reverses the time steps of each sequence. Padding stays where it is.
+choir_tensor *choir_reverse_sequence(choir_tensor *x, choir_tensor *lengths);
+// Takes the last time step of each sequence: [n, t, ..] gives [n, ..], with zeros for a length
+// of 0. t is at least 1.
+choir_tensor *choir_last_timestep(choir_tensor *x, choir_tensor *lengths);
 
 // Normalization. x and the result are [.., c]; scale and offset are [c], with c at least 1.
 
@@ -225,6 +246,7 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 
 // -log(softmax(logits)[label]), without overflow. labels [n] of u8, i32 or i64 and logits [n,
 // classes] give [n]. labels [n, positions] and logits [n, positions, classes] give [n, positions].
+// Labels may have a last axis of 1 more, as in Keras.
 // CHOIR_INVALID: a label is not a class; some devices report this later.
 choir_tensor *choir_sparse_softmax_cross_entropy(choir_tensor *labels, choir_tensor *logits);
 // The same with smoothed labels: each class has probability smoothing / classes, the label's 1 -

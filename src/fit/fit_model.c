@@ -29,12 +29,14 @@ static choir_status check_options(const choir_model_options *o)
 				"model: it has %s; .loss, or .train_step and .test_step are needed",
 				o->loss != NULL ? "a loss and a train_step" : "a test_step without a train_step");
 	if (o->train_step != NULL &&
-			(o->sample_weights != NULL || o->n_classes > 0 || o->regularized != NULL))
+			(o->sample_weights != NULL || o->n_classes > 0 || o->regularized != NULL ||
+					o->lengths != NULL))
 		return choir_fail(CHOIR_INVALID,
-				"model: it has a train_step and .%s; such a step adds them to its loss itself",
-				o->sample_weights != NULL  ? "sample_weights"
-						: o->n_classes > 0 ? "class_weights"
-										   : "regularized");
+				"model: it has a train_step and .%s; such a step handles them itself",
+				o->sample_weights != NULL	 ? "sample_weights"
+						: o->n_classes > 0	 ? "class_weights"
+						: o->lengths != NULL ? "lengths"
+											 : "regularized");
 	if ((o->n_classes > 0 && o->class_weights == NULL) || (o->n_metrics > 0 && o->metrics == NULL))
 		return chi_error_null("model: %s is NULL",
 				o->n_classes > 0 && o->class_weights == NULL ? ".class_weights" : ".metrics");
@@ -88,13 +90,14 @@ static bool fill_in(choir_model *m, const choir_model_options *o)
 {
 	const char *name = o->name == NULL ? "model" : o->name;
 	m->o = *o;
-	m->o.name = m->o.input = m->o.labels = m->o.sample_weights = NULL;
+	m->o.name = m->o.input = m->o.labels = m->o.sample_weights = m->o.lengths = NULL;
 	const size_t own = o->train_step == NULL; // the loss
 	m->metrics = o->n_metrics + own;
 	m->metric = chi_alloc_array(m->metrics + 1, sizeof *m->metric);
 	if (m->metric == NULL || !copy_text(&m->o.name, name) || !copy_text(&m->o.input, o->input) ||
 			!copy_text(&m->o.labels, o->labels) ||
-			!copy_text(&m->o.sample_weights, o->sample_weights) || !copy_class_weights(m, o))
+			!copy_text(&m->o.sample_weights, o->sample_weights) ||
+			!copy_text(&m->o.lengths, o->lengths) || !copy_class_weights(m, o))
 		return false;
 	for (size_t i = 0; i < o->n_metrics; i++)
 		m->metric[i + own] = o->metrics[i];
@@ -139,7 +142,8 @@ void chi_model_free(void *self)
 	for (size_t i = 0; m->log_name != NULL && i < m->logs; i++)
 		chi_free(m->log_name[i]);
 	chi_best_weights_free(&m->best_weights);
-	const void *texts[] = { m->o.name, m->o.input, m->o.labels, m->o.sample_weights };
+	const void *texts[] = { m->o.name, m->o.input, m->o.labels, m->o.sample_weights,
+		m->o.lengths };
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
 		chi_free((void *) (uintptr_t) texts[i]);
 	chi_free(m->class_weights);
@@ -183,8 +187,42 @@ choir_status chi_model_check(choir_model *m, choir_distributed_dataset *data, co
 
 static choir_tensor *results_of(const choir_model *m, choir_replica *r)
 {
-	return m->o.layer != NULL ? choir_layer_apply(m->o.layer, choir_replica_arg(r, m->o.input))
-							  : m->o.forward(r, m->o.user);
+	if (m->o.layer == NULL)
+		return m->o.forward(r, m->o.user);
+	choir_tensor *x = choir_replica_arg(r, m->o.input);
+	return m->o.lengths == NULL
+			? choir_layer_apply(m->o.layer, x)
+			: choir_layer_apply_sequences(m->o.layer, x, choir_replica_arg(r, m->o.lengths));
+}
+
+// What the loss and the metrics compare.
+typedef struct {
+	choir_tensor *labels, *results;
+	choir_tensor *lengths, *mask; // of sequences whose time steps are the examples, or NULL
+} comparison;
+
+// [n, t, ..] becomes [n t, ..].
+static choir_tensor *time_steps(choir_tensor *x)
+{
+	if (x == NULL)
+		return NULL;
+	choir_shape flat = { x->shape.rank - 1, { x->shape.dim[0] * x->shape.dim[1] } };
+	for (int i = 1; i < flat.rank; i++)
+		flat.dim[i] = x->shape.dim[i + 1];
+	return choir_reshape(x, flat);
+}
+
+static comparison compare(const choir_model *m, choir_replica *r)
+{
+	comparison c = { .results = results_of(m, r), .labels = choir_replica_arg(r, m->o.labels) };
+	if (m->o.lengths == NULL || c.results == NULL || c.results->shape.rank < 3)
+		return c;
+	const int64_t t = c.results->shape.dim[1];
+	c.lengths = choir_replica_arg(r, m->o.lengths);
+	c.mask = choir_sequence_mask(c.lengths, t);
+	c.labels = time_steps(choir_zero_padding(c.labels, c.lengths));
+	c.results = time_steps(c.results);
+	return c;
 }
 
 // With the whole penalty, or without one.
@@ -245,26 +283,52 @@ static choir_tensor *weigh_samples(const choir_model *m, choir_replica *r, choir
 	return weigh(m, losses, choir_replica_arg(r, m->o.sample_weights), what);
 }
 
-static choir_tensor *losses_of(const choir_model *m, choir_replica *r, choir_tensor *labels,
-		choir_tensor *results, bool training)
+// [n, t] from those of time steps, so that their mean is that of a sequence without padding.
+static choir_tensor *without_padding(choir_tensor *losses, const comparison *c)
 {
-	choir_tensor *losses = m->o.loss(labels, results);
+	losses = mean_by_example(losses);
+	if (losses == NULL || c->mask == NULL)
+		return NULL;
+	const choir_shape *all = &c->mask->shape;
+	choir_frame *f = losses->frame;
+	choir_tensor *n = choir_maximum(choir_cast(c->lengths, CHOIR_I64), choir_number(f, 1));
+	n = n == NULL ? NULL : choir_reshape(n, CHOIR_SHAPE(all->dim[0], 1));
+	choir_tensor *share =
+			choir_divide(choir_number(f, (double) all->dim[1]), choir_cast(n, losses->dtype));
+	return choir_multiply(
+			choir_where(c->mask, choir_reshape(losses, *all), choir_number(f, 0)), share);
+}
+
+static choir_tensor *losses_of(
+		const choir_model *m, choir_replica *r, const comparison *c, bool training)
+{
+	choir_tensor *losses = m->o.loss(c->labels, c->results);
 	if (losses != NULL && losses->shape.rank == 0)
 		return chi_frame_fail_null(r->frame, CHOIR_INVALID,
 				"model \"%s\": the loss is a scalar; one number per example is needed", m->o.name);
 	if (m->o.n_classes > 0 && training)
-		losses = weigh_classes(m, r, losses, labels);
+		losses = weigh_classes(m, r, losses, c->labels);
+	if (c->lengths != NULL)
+		losses = without_padding(losses, c);
 	if (m->o.sample_weights != NULL)
 		losses = weigh_samples(m, r, losses);
 	return mean_by_example(losses);
 }
 
-static choir_status count_step(
-		const choir_model *m, choir_tensor *labels, choir_tensor *results, choir_tensor *losses)
+static choir_status count_step(const choir_model *m, const comparison *c, choir_tensor *losses)
 {
 	CHOIR_TRY(choir_metric_update(m->loss, losses, NULL));
+	choir_tensor *mask = NULL;
+	if (c->mask != NULL && c->labels != NULL) {
+		choir_shape each = c->labels->shape; // [n t, 1, ..]
+		for (int i = 1; i < each.rank; i++)
+			each.dim[i] = 1;
+		mask = choir_reshape(c->mask, each);
+	}
 	for (size_t i = 1; i < m->metrics; i++)
-		CHOIR_TRY(choir_metric_update(m->metric[i], labels, results));
+		CHOIR_TRY(mask == NULL
+						? choir_metric_update(m->metric[i], c->labels, c->results)
+						: choir_metric_update_weighted(m->metric[i], c->labels, c->results, mask));
 	return CHOIR_OK;
 }
 
@@ -274,10 +338,9 @@ choir_status chi_model_train_step(choir_replica *r, void *user)
 	if (m->o.train_step != NULL)
 		return m->o.train_step(r, m->o.user);
 	choir_tape *tape = choir_tape_begin(r->frame);
-	choir_tensor *results = results_of(m, r);
-	choir_tensor *labels = choir_replica_arg(r, m->o.labels);
-	choir_tensor *losses = losses_of(m, r, labels, results, true), *penalty = penalty_of(m, r);
-	CHOIR_TRY(count_step(m, labels, results, shown(losses, penalty, r)));
+	const comparison c = compare(m, r);
+	choir_tensor *losses = losses_of(m, r, &c, true), *penalty = penalty_of(m, r);
+	CHOIR_TRY(count_step(m, &c, shown(losses, penalty, r)));
 	choir_tensor *loss = choir_replica_average_loss(r, losses);
 	return choir_optimizer_minimize(
 			m->o.optimizer, penalty == NULL ? loss : choir_add(loss, penalty), tape);
@@ -288,10 +351,9 @@ choir_status chi_model_test_step(choir_replica *r, void *user)
 	const choir_model *m = user;
 	if (m->o.test_step != NULL)
 		return m->o.test_step(r, m->o.user);
-	choir_tensor *results = results_of(m, r);
-	choir_tensor *labels = choir_replica_arg(r, m->o.labels);
-	choir_tensor *losses = losses_of(m, r, labels, results, false);
-	return count_step(m, labels, results, shown(losses, penalty_of(m, r), r));
+	const comparison c = compare(m, r);
+	choir_tensor *losses = losses_of(m, r, &c, false);
+	return count_step(m, &c, shown(losses, penalty_of(m, r), r));
 }
 
 choir_status chi_model_predict_step(choir_replica *r, void *user)

@@ -76,6 +76,7 @@ struct choir_frame {
 	int context_kind;
 	chi_random_key random; // place: number of the next draw
 	choir_dtype narrow; // op/precision.h
+	choir_tensor *lengths; // of the sequences to which layers are being applied
 	bool tf32;
 	choir_frame *next;
 };

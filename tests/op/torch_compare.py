@@ -49,6 +49,17 @@ def lstm(x, kernel, again, bias):
     return recurrent(torch.nn.LSTM, x, kernel, again, bias, torch.zeros_like(bias))
 
 
+def packed_lstm(x, kernel, again, bias, lengths):
+    """Both directions, with the same weights, of padded sequences; behind them the last states."""
+    layer = torch.nn.LSTM(x.shape[2], again.shape[0], batch_first=True, bidirectional=True)
+    names = [f"{name}_l0{way}" for way in ("", "_reverse") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    given = [kernel.T, again.T, bias, torch.zeros_like(bias)] * 2
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    y, (last, _) = torch.func.functional_call(layer, dict(zip(names, given)), (packed,))
+    y, _ = torch.nn.utils.rnn.pad_packed_sequence(y, batch_first=True, total_length=x.shape[1])
+    return torch.cat([y, torch.cat([last[0], last[1]], 1)[:, None]], 1)
+
+
 def gru(x, kernel, again, bias, again_bias):
     """PyTorch's order of parts is reset, update, new; ours update, reset, new."""
     def order(w):

@@ -380,6 +380,21 @@ static choir_tensor *gru(choir_tensor *const in[], void *user)
 	return choir_gru(in[0], in[1], in[2], in[3], in[4], NULL);
 }
 
+// Both directions of padded sequences, with the same weights, and the last states.
+static choir_tensor *packed_lstm(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	choir_tensor *y = choir_lstm(in[0], in[1], in[2], in[3], NULL);
+	choir_tensor *back = choir_reverse_sequence(in[0], in[4]);
+	back = choir_lstm(back, in[1], in[2], in[3], NULL);
+	choir_tensor *const both[] = { y, choir_reverse_sequence(back, in[4]) };
+	choir_tensor *const last[] = { choir_last_timestep(y, in[4]),
+		choir_last_timestep(back, in[4]) };
+	choir_tensor *const all[] = { choir_zero_padding(choir_concat(2, both, 2), in[4]),
+		choir_reshape(choir_concat(2, last, 1), CHOIR_SHAPE(in[0]->shape.dim[0], 1, 8)) };
+	return choir_concat(2, all, 1);
+}
+
 static void sequences(compare *c)
 {
 	choir_tensor *in[5] = { normal(c, CHOIR_SHAPE(2, 150, 3 * 24)) };
@@ -472,6 +487,16 @@ static const char *find_python(void)
 	return NULL;
 }
 
+static void padded_sequences(compare *c)
+{
+	static const int32_t lengths[] = { 4, 7, 1 };
+	choir_tensor *const in[] = { normal(c, CHOIR_SHAPE(3, 7, 5)), normal(c, CHOIR_SHAPE(5, 16)),
+		normal(c, CHOIR_SHAPE(4, 16)), normal(c, CHOIR_SHAPE(16)),
+		choir_constant(c->g.frame, CHOIR_I32, CHOIR_SHAPE(3), lengths) };
+
+	write_case(c, "packed_lstm(a, b, c, d, e)", 5, in, packed_lstm, NULL);
+}
+
 static void run_cases(compare *c)
 {
 	given_open(&c->g, "cpu:0", 77);
@@ -485,6 +510,7 @@ static void run_cases(compare *c)
 	sequences(c);
 	losses(c);
 	other_cases(c);
+	padded_sequences(c);
 	given_close(&c->g);
 }
 

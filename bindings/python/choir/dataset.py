@@ -13,14 +13,16 @@ from .tensor import packed
 class Batch:
     """The parts of a global batch, one for each replica. It keeps its memory, which a later batch then uses again."""
 
-    __slots__ = ("_strategy", "_spare", "_pointer")
+    __slots__ = ("_strategy", "_spare", "_owned", "_pointer")
 
-    def __init__(self, strategy: Strategy, spare: list[Any], pointer: Any) -> None:
-        self._strategy, self._spare, self._pointer = strategy, spare, pointer
+    def __init__(self, strategy: Strategy, spare: list[Any], owned: list[Any], pointer: Any) -> None:
+        self._strategy, self._spare, self._owned, self._pointer = strategy, spare, owned, pointer
 
     def __del__(self) -> None:
         if len(self._spare) < 2:
             self._spare.append(self._pointer)
+        else:
+            self._owned.remove(self._pointer)
 
     @property
     def pointer(self) -> Any:
@@ -51,6 +53,9 @@ class Dataset:
             data = lib.choir_dataset_shuffle(data, shuffle, seed)
         self._strategy, self._begun = strategy, False
         self._spare: list[Any] = []  # memory of batches that are gone
+        # All memory of batches. If only a batch had its memory, the collector of cycles (of an exception's frames)
+        # would free this memory before __del__ keeps it.
+        self._owned: list[Any] = []
         self._pointer = made(lib.choir_strategy_distribute_dataset(
             strategy.pointer, lib.choir_dataset_batch(data, batch), ffi.NULL))
 
@@ -71,11 +76,16 @@ class Dataset:
             spare = self._spare.pop() if self._spare else ffi.NULL
             values[0] = spare
             status = following(self.pointer, values)
-            pointer = spare or (ffi.gc(values[0], lib.choir_values_free) if values[0] else ffi.NULL)
+            pointer = spare
+            if not spare and values[0]:
+                pointer = ffi.gc(values[0], lib.choir_values_free)
+                self._owned.append(pointer)
             if status == end:
+                if pointer:
+                    self._spare.append(pointer)
                 break
             check(status)
-            yield Batch(self._strategy, self._spare, pointer)
+            yield Batch(self._strategy, self._spare, self._owned, pointer)
             del pointer, spare
         self._begun = False
         check(lib.choir_distributed_dataset_rewind(self._pointer))

@@ -13,7 +13,7 @@ from .dataset import Dataset
 from .layer import Layer, Metric, Optimizer
 from .library import ffi, lib, made, pointer_of
 from .options import options
-from .strategy import Calls, Replica, current
+from .strategy import Calls, Replica, current, late
 from .tensor import Frame, Tensor, own_frame
 
 MOMENTS = ("train_begin", "train_end", "epoch_begin", "epoch_end", "batch_begin", "batch_end", "validation_begin")
@@ -43,17 +43,18 @@ class Model:
 
     The loss is the name of a function of choir/nn.h ("mean_squared_error"), or a function of labels and
     results. A dict of class weights needs the largest class as a key; classes that it lacks have the weight 1.
-    Make a model in a strategy's scope."""
+    lengths is the column of the lengths of sequences with padding behind them. Make a model in a strategy's scope."""
 
     def __init__(self, net: Layer | Callable[[Replica], Tensor], loss: str | Callable[..., Tensor] | None = None,
                  optimizer: Optimizer | None = None, metrics: Sequence[Metric] = (), *, name: str | None = None,
                  input: str | None = None, labels: str | None = None, sample_weights: str | None = None,
-                 class_weights: Sequence[float] | dict[int, float] = (), regularized: Layer | None = None) -> None:
+                 class_weights: Sequence[float] | dict[int, float] = (), regularized: Layer | None = None,
+                 lengths: str | None = None) -> None:
         self._strategy, self._calls = current(), Calls()
         self._metrics, self._net, self._optimizer = list(metrics), net, optimizer
         if isinstance(class_weights, dict):  # as in Keras: other classes have the weight 1
             class_weights = [class_weights.get(i, 1.0) for i in range(max(class_weights, default=-1) + 1)]
-        given: dict[str, Any] = {"name": name, "input": input, "labels": labels, "sample_weights": sample_weights,
+        given: dict[str, Any] = {"name": name, "input": input, "labels": labels, "sample_weights": sample_weights, "lengths": lengths,
                                  "n_metrics": len(self._metrics), "n_classes": len(class_weights)}
         lists = (ffi.new("choir_metric *[]", [m.pointer for m in self._metrics]),
                  ffi.new("double[]", list(class_weights)))
@@ -143,7 +144,7 @@ class Model:
 
     def _check(self, calls: Calls, status: int) -> None:
         """Raises what a function of calls, or one of the model, has raised."""
-        calls.check(status, self._calls)
+        calls.check(status, self._calls, late)
 
     def evaluate(self, data: Dataset) -> dict[str, float]:
         """The loss and the metrics of one pass over data, without training."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from .library import check, ffi, lib, made
 from .options import constant, explain, number, options, parameters
-from .strategy import Replica, Variable, current
+from .strategy import Calls, Replica, Variable, current, late
 from .tensor import Tape, Tensor, own_frame
 
 
@@ -29,9 +30,13 @@ class _Owned:
 class Layer(_Owned):
     """A layer: layer("dense", "hidden", 784, 128, "relu")."""
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, lengths: Any = None) -> Tensor:
+        """Applies the layer; with lengths [n], to sequences [n, t, ..] with padding behind them."""
         if not isinstance(x, Tensor):
             raise TypeError(f"layer: {type(x).__name__}; expected a Tensor of a step, as r.argument(\"x\")")
+        if lengths is not None:
+            return Tensor(x._frame, x._frame.call("choir_layer_apply_sequences", self.pointer, x.pointer,
+                                                  x._frame.tensor(lengths).pointer))
         return Tensor(x._frame, x._frame.call("choir_layer_apply", self.pointer, x.pointer))
 
     @property
@@ -87,11 +92,17 @@ def sequential(*layers: Layer) -> Layer:
 
 
 class Optimizer(_Owned):
-    """An optimizer by its kind ("adam"), with the fields of choir_optimizer_options."""
+    """An optimizer by its kind ("adam"), with the fields of choir_optimizer_options. schedule is a dict of
+    choir_schedule, or a function that gives the learning rate for the number of updates so far."""
 
     def __init__(self, kind: str, **given: Any) -> None:
         of = constant(ffi.typeof("choir_optimizer_kind"), kind)
         current()
+        schedule = given.get("schedule")
+        if callable(schedule):
+            self._calls = Calls(late)
+            rate = self._calls.function("double(*)(int64_t, void *)", lambda step, _: schedule(step), math.nan)
+            given["schedule"] = {"kind": "function", "fn": rate}
         super().__init__(lib.choir_optimizer_new(of, options(ffi.typeof("choir_optimizer_options *"), given)))
 
     def minimize(self, loss: Tensor, tape: Tape, variables: Sequence[Variable] | None = None) -> None:

@@ -21,6 +21,7 @@ from .library import ffi, lib
 
 DTYPES = {lib.CHOIR_F32: "f4", lib.CHOIR_F64: "f8", lib.CHOIR_I32: "i4", lib.CHOIR_I64: "i8",
           lib.CHOIR_U8: "u1", lib.CHOIR_BOOL: "?", lib.CHOIR_F16: "f2"}
+WIDER = {np.dtype(given): np.dtype(wider) for given, wider in (("i1", "i4"), ("i2", "i4"), ("u2", "i4"), ("u4", "i8"))}
 CODES = {np.dtype(name): code for code, name in DTYPES.items()}
 _kept: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()  # what a struct points to
 

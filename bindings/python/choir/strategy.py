@@ -22,8 +22,9 @@ _tensor_type = ffi.typeof("choir_tensor *")
 class Calls:
     """Functions of Python that C calls. The first exception is kept, and ends the call of C."""
 
-    def __init__(self) -> None:
-        self._raised: list[BaseException] = []
+    def __init__(self, raises: Calls | None = None) -> None:
+        """With raises, its next check raises what a function has raised."""
+        self._raised: list[BaseException] = raises._raised if raises else []
         self._kept: list[Any] = []
 
     def note(self, error: BaseException) -> None:
@@ -238,8 +239,10 @@ class Strategy:
             joined = options(ffi.typeof("choir_cluster_options *"), cluster)
             given["cluster"] = cluster = ffi.gc(made(lib.choir_cluster_new(joined)), lib.choir_cluster_free)
 
+        free_strategy = lib.choir_strategy_free  # cffi looks a function up under a lock, which a collection may hold
+
         def free(pointer: Any) -> None:
-            lib.choir_strategy_free(pointer)
+            free_strategy(pointer)
             if cluster is not None:
                 ffi.release(cluster)
         self._pointer = ffi.gc(made(lib.choir_strategy_new(

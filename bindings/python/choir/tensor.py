@@ -10,18 +10,20 @@ import numpy as np
 
 from . import dlpack
 from .library import Error, Status, address, check, failure, ffi, lib, made, short
-from .options import CODES, DTYPES
+from .options import CODES, DTYPES, WIDER
 
 _begin_tape = short("choir_tape_begin", None)
 _tape_type = ffi.typeof("choir_tape *")
 
 
 def packed(array: Any) -> tuple[np.ndarray, int, Any]:
-    """A C-ordered array of one of Choir's dtypes, its dtype and its shape. Another order is copied,
-    another dtype is a TypeError."""
-    array = np.require(array, requirements="C")
+    """A C-ordered array of one of Choir's dtypes, its dtype and its shape. Another order is copied, and so is an
+    integer dtype that a wider one holds. Another dtype is a TypeError."""
+    array = np.asarray(array)
+    array = np.require(array, WIDER.get(array.dtype.newbyteorder("=")), requirements="C")
     if array.dtype not in CODES:
-        raise TypeError(f"array: dtype {array.dtype}; expected {', '.join(map(str, CODES))}")
+        raise TypeError(f"array: dtype {array.dtype}; expected {', '.join(map(str, [*CODES, *WIDER]))}. Convert it first, as by "
+                        "array.astype(numpy.float32)")
     if array.ndim > lib.CHOIR_MAX_RANK:
         raise ValueError(f"array: rank {array.ndim}; expected at most {lib.CHOIR_MAX_RANK}")
     shape = ffi.new("choir_shape *", {"rank": array.ndim, "dim": list(array.shape)})

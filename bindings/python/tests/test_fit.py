@@ -3,6 +3,7 @@
 import gc
 import math
 import signal
+import subprocess
 import sys
 import threading
 import weakref
@@ -168,8 +169,12 @@ def test_wrong_models_and_data():
         choir.Model(net, "relu")
     with s.scope(), pytest.raises(ValueError, match="'he'.*he_normal"):
         choir.initializer("he")
-    with pytest.raises(TypeError, match="int8"):
-        choir.Dataset(s, {"x": X.astype(np.int8)}, batch=4)
+    with pytest.raises(TypeError, match="dtype complex64; expected .*int16.*astype"):
+        choir.Dataset(s, {"x": X.astype(np.complex64)}, batch=4)
+    with pytest.raises(TypeError, match="dtype uint64; expected"):
+        choir.Dataset(s, {"x": X.astype(np.uint64)}, batch=4)
+    with pytest.raises(TypeError, match="dtype object; expected"):
+        choir.Dataset(s, {"x": np.array(["a", None])}, batch=4)
     with pytest.raises(TypeError, match=">f4"):
         choir.Dataset(s, {"x": X.astype(">f4")}, batch=4)
     with pytest.raises(ValueError, match="lengths"):
@@ -177,6 +182,58 @@ def test_wrong_models_and_data():
     s.close()
     with pytest.raises(choir.Error, match="closed"):
         model.fit(data)
+
+
+def test_narrow_integers_become_wider_ones():
+    s = choir.Strategy(replicas=1)
+    for given, wider in (("i1", "i4"), ("i2", "i4"), (">i2", "i4"), ("u2", "i4"), ("u4", "i8")):
+        info = np.iinfo(given)
+        array = np.array([info.min, 0, info.max], given)
+        found, = s.run(lambda r: r.constant(array))
+        assert found.dtype == wider and (found == array).all()
+
+
+@pytest.mark.parametrize("shape", [(6,), (6, 1)])
+def test_labels_may_have_a_last_axis_of_1(shape):
+    s = choir.Strategy(replicas=2, seed=5)
+    with s.scope():
+        model = choir.Model(choir.layer("dense", "w", 3, 2), "sparse_softmax_cross_entropy", choir.Optimizer("sgd"),
+                            [choir.Metric("a", "accuracy")], class_weights={1: 2.0})
+    labels = np.int8([0, 1, 1, 0, 1, 0]).reshape(shape)
+    history = model.fit(choir.Dataset(s, {"x": X[:6], "y": labels}, batch=6))
+    assert history["loss"] == EXPECTED.setdefault("loss", history["loss"]) and "a" in history
+
+
+EXPECTED = {}
+
+
+def test_schedules_that_are_functions():
+    fails, rates = [], []
+
+    def schedule(step):
+        if fails:
+            raise ArithmeticError("a schedule")
+        return 0.5 / (1 + step)
+
+    class Rates:
+        def batch_end(self, event):
+            rates.append(adam.learning_rate)
+    s = choir.Strategy(replicas=2, seed=5)
+    with s.scope():
+        adam = choir.Optimizer("sgd", schedule=schedule)
+        model = choir.Model(choir.layer("dense", "w", 3, 1), "mean_squared_error", adam)
+    data = choir.Dataset(s, {"x": X, "y": Y}, batch=20)
+    assert model.fit(data, callbacks=[Rates()])["learning_rate"] == [0.125]
+    assert rates == [0.25, 0.5 / 3, 0.125]
+    weights = s.hash()
+    fails.append(True)
+    with pytest.raises(ArithmeticError, match="a schedule"):
+        model.fit(data, epochs=2)
+    assert s.hash() == weights
+    with s.scope():
+        choir.Optimizer("sgd", schedule={"kind": "cosine", "steps": 100, "factor": 0.1})
+        with pytest.raises(TypeError, match="schedule.*no option 'step'"):
+            choir.Optimizer("sgd", schedule={"kind": "cosine", "step": 100})
 
 
 def test_an_array_of_another_order_is_copied():
@@ -209,6 +266,25 @@ def test_weights_in_the_layout_of_torch(tmp_path):
         other[0].restore(path)
     one[0].save(plain)
     other[0].restore(plain)
+
+
+def test_a_strategy_is_collected_while_cffi_looks_a_function_up():
+    code = ("import gc, choir\ns = choir.Strategy(replicas=1)\n"
+            "with choir.library.ffi._lock:\n    del s\n    gc.collect()\nprint('done')")
+    found = subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, text=True)
+    assert found.stdout == "done\n", found.stderr
+
+
+def test_a_batch_in_a_cycle_keeps_its_memory():
+    s, _, data, net = opened()
+    for _ in range(3):
+        cycle = [next(iter(data))]
+        cycle.append(cycle)
+        del cycle
+        gc.collect()
+        assert len(s.run(lambda r: net(r.argument("x")), next(iter(data)))) == 2
+    for _ in range(9):
+        assert len(list(data)) == 4 and len(data._owned) <= 5
 
 
 def test_fits_leak_no_reference():

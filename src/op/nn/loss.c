@@ -74,7 +74,9 @@ choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 		choir_tensor *labels, choir_tensor *logits, double smoothing)
 {
 	const choir_cross_entropy_attributes attributes = { smoothing };
-	choir_tensor *const in[] = { logits, labels };
+	choir_shape rows = logits ? logits->shape : CHOIR_SCALAR;
+	rows.rank -= rows.rank > 0;
+	choir_tensor *const in[] = { logits, labels ? chi_match_last_axis(labels, &rows) : NULL };
 
 	if (logits && !(smoothing >= 0 && smoothing <= 1))
 		return chi_frame_fail_null(logits->frame, CHOIR_INVALID,

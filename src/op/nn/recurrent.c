@@ -202,9 +202,29 @@ static choir_tensor *gates_of(choir_tensor *x, choir_tensor *kernel, choir_tenso
 	return z ? choir_reshape(z, CHOIR_SHAPE(s->dim[0], s->dim[1], z->shape.dim[1])) : NULL;
 }
 
+static choir_tensor *last_cell_of(choir_tensor *rows, choir_tensor *first, choir_tensor *lengths)
+{
+	const choir_shape *s = &rows->shape;
+	const int64_t n = s->dim[0], t = s->dim[1], h = first->shape.dim[1];
+	const choir_slice_attributes last = { 1, (t - 1) * s->dim[2] + 4 * h }, every = { 2, 4 * h };
+	choir_tensor *flat;
+
+	if (t == 0)
+		return first;
+	if (!lengths) {
+		flat = chi_tensor_reshape(rows, &CHOIR_SHAPE(n, t * s->dim[2]));
+		return chi_op_kernel(rows->frame, "slice", 1, &flat, &last, rows->dtype, &first->shape);
+	}
+	flat = chi_op_kernel(
+			rows->frame, "slice", 1, &rows, &every, rows->dtype, &CHOIR_SHAPE(n, t, h));
+	choir_tensor *some = choir_greater(lengths, choir_number(rows->frame, 0));
+	return choir_where(some ? choir_reshape(some, CHOIR_SHAPE(n, 1)) : NULL,
+			choir_last_timestep(flat, lengths), choir_stop_gradient(first));
+}
+
 // more: c0, or the bias of the product with the state.
 static choir_tensor *run(const recurrence *r, choir_tensor *gates, choir_tensor *w,
-		choir_tensor *state, choir_tensor *more, choir_tensor **last_cell)
+		choir_tensor *state, choir_tensor *more, const choir_recurrent_options *o)
 {
 	if (!gates || !state || !more)
 		return NULL;
@@ -222,13 +242,8 @@ static choir_tensor *run(const recurrence *r, choir_tensor *gates, choir_tensor 
 	in[ROWS] = rows;
 	choir_tensor *y = chi_op_call(op, f, INPUTS, in, &a);
 
-	if (y && last_cell) {
-		const choir_slice_attributes slice = { 1, (t - 1) * r->row * h + 4 * h };
-		choir_tensor *flat = chi_tensor_reshape(rows, &CHOIR_SHAPE(n, t * r->row * h));
-		*last_cell = t == 0
-				? more
-				: chi_op_kernel(f, "slice", 1, &flat, &slice, flat->dtype, &CHOIR_SHAPE(n, h));
-	}
+	if (y && o && o->last_cell)
+		*o->last_cell = last_cell_of(rows, in[MORE], o->lengths);
 	if (!y || !y->node)
 		chi_tensor_drop(rows);
 	return y;
@@ -254,7 +269,7 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 	}
 	const int64_t h = recurrent->shape.dim[0];
 	return run(&lstm, gates_of(x, kernel, bias), recurrent, initial(&lstm, x, all.state, h),
-			initial(&lstm, x, all.cell, h), all.last_cell);
+			initial(&lstm, x, all.cell, h), &all);
 }
 
 choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,

@@ -21,9 +21,10 @@ static int describe_activation(choir_layer *l, chi_export *e, int x)
 	return chi_export_activate(e, ((const activation_layer *) l)->activation, x);
 }
 
-static const chi_layer_kind activation_kind = {
-	.name = "activation", .apply = apply_activation, .describe = describe_activation
-};
+static const chi_layer_kind activation_kind = { .name = "activation",
+	.sequences = true,
+	.apply = apply_activation,
+	.describe = describe_activation };
 
 choir_layer *choir_activation_new(choir_activation activation)
 {

@@ -35,9 +35,11 @@ static int describe(choir_layer *l, chi_export *e, int x)
 			e, d->activation, x, l->variable[0], l->variables > 1 ? l->variable[1] : NULL);
 }
 
-static const chi_layer_kind kind = {
-	.name = "dense", .image = CHI_IMAGE_USED, .apply = apply, .describe = describe
-};
+static const chi_layer_kind kind = { .name = "dense",
+	.image = CHI_IMAGE_USED,
+	.sequences = true,
+	.apply = apply,
+	.describe = describe };
 
 static choir_layer *make(
 		const char *name, int64_t in, int64_t out, choir_activation activation, bool bias)

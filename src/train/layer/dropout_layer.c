@@ -25,7 +25,9 @@ static int describe(choir_layer *l, chi_export *e, int x)
 	return x;
 }
 
-static const chi_layer_kind kind = { .name = "dropout", .apply = apply, .describe = describe };
+static const chi_layer_kind kind = {
+	.name = "dropout", .sequences = true, .apply = apply, .describe = describe
+};
 
 choir_layer *choir_dropout_new(const char *name, double rate)
 {

@@ -93,13 +93,17 @@ static const chi_layer_kind embedding_kind = { .name = "embedding",
 	.image = CHI_IMAGE_ENDED,
 	.apply = apply_embedding,
 	.any_dtype = true,
+	.sequences = true,
 	.describe = describe_embedding };
-static const chi_layer_kind places_kind = {
-	.name = "position_embedding", .apply = apply_places, .describe = describe_places
-};
-static const chi_layer_kind tied_kind = {
-	.name = "tied", .image = CHI_IMAGE_ENDED, .apply = apply_tied, .describe = describe_tied
-};
+static const chi_layer_kind places_kind = { .name = "position_embedding",
+	.sequences = true,
+	.apply = apply_places,
+	.describe = describe_places };
+static const chi_layer_kind tied_kind = { .name = "tied",
+	.image = CHI_IMAGE_ENDED,
+	.sequences = true,
+	.apply = apply_tied,
+	.describe = describe_tied };
 
 static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t rows, int64_t width)
 {

@@ -179,6 +179,19 @@ choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *con
 	return current != NULL ? CHOIR_OK : choir_error_status();
 }
 
+static bool takes_sequences(const choir_layer *l, choir_tensor *x)
+{
+	char got[CHI_SHAPE_TEXT];
+	if (!l->kind->sequences)
+		chi_layer_fail(l, x, "%s does not take sequences of different lengths", l->kind->name);
+	else if (l->variable[0] != NULL && !l->kind->any_dtype && x->shape.rank < 3)
+		chi_layer_fail(l, x, "%s needs sequences [n, timesteps, ..]; the input is %s",
+				l->kind->name, chi_shape_print(&x->shape, got));
+	else
+		return true;
+	return false;
+}
+
 static bool check_input(const choir_layer *l, choir_tensor *x)
 {
 	if (l == NULL) {
@@ -186,6 +199,8 @@ static bool check_input(const choir_layer *l, choir_tensor *x)
 		return false;
 	}
 	if (chi_tensor_check(x) != CHOIR_OK)
+		return false;
+	if (x->frame->lengths != NULL && !takes_sequences(l, x))
 		return false;
 	if (l->variable[0] == NULL || x->dtype == CHOIR_F32 || l->kind->any_dtype ||
 			(chi_dtype_is_half(x->dtype) && x->frame->narrow != CHOIR_F32))
@@ -217,6 +232,20 @@ choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x)
 choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x)
 {
 	return x != NULL && check_input(l, x) ? apply_by(l, x, l->kind->apply_linear) : NULL;
+}
+
+choir_tensor *choir_layer_apply_sequences(choir_layer *l, choir_tensor *x, choir_tensor *lengths)
+{
+	if (x == NULL || lengths == NULL)
+		return chi_frame_null_argument(choir_tensor_frame(x != NULL ? x : lengths), "layer");
+	choir_frame *f = x->frame;
+	choir_tensor *before = f->lengths;
+	f->lengths = lengths;
+	choir_tensor *y = choir_layer_apply(l, x);
+	if (y != NULL && f->lengths != NULL)
+		y = choir_zero_padding(y, lengths);
+	f->lengths = before;
+	return y;
 }
 
 choir_status choir_layer_set_precision(choir_layer *l, choir_precision p)

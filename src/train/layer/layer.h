@@ -31,6 +31,7 @@ typedef struct {
 	// NULL: the layer's own.
 	choir_variable *(*variable)(choir_layer *l, int index);
 	bool any_dtype; // x need not be f32, even with variables
+	bool sequences; // takes sequences of different lengths (x->frame->lengths)
 	// NULL: no export to C.
 	int (*describe)(choir_layer *l, chi_export *e, int x);
 } chi_layer_kind;

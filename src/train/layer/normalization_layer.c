@@ -177,12 +177,14 @@ static int describe_batch_norm(choir_layer *l, chi_export *e, int x)
 			", %" PRId64 ", %s.at, %s.at", n->channels, factor, offset);
 }
 
-static const chi_layer_kind layer_kind = {
-	.name = "layer_normalization", .apply = apply_layer_norm, .describe = describe_row_norm
-};
-static const chi_layer_kind rms_kind = {
-	.name = "rms_normalization", .apply = apply_rms_norm, .describe = describe_row_norm
-};
+static const chi_layer_kind layer_kind = { .name = "layer_normalization",
+	.sequences = true,
+	.apply = apply_layer_norm,
+	.describe = describe_row_norm };
+static const chi_layer_kind rms_kind = { .name = "rms_normalization",
+	.sequences = true,
+	.apply = apply_rms_norm,
+	.describe = describe_row_norm };
 static const chi_layer_kind group_kind = { .name = "group_normalization",
 	.apply = apply_group_norm };
 static const chi_layer_kind batch_kind = {

@@ -156,18 +156,34 @@ static choir_tensor *apply_global_max(choir_layer *l, choir_tensor *x)
 	return choir_global_max_pool(x);
 }
 
+// Of time steps; a sequence without any gives zeros.
+static choir_tensor *average_of(choir_tensor *x, choir_tensor *lengths)
+{
+	x->frame->lengths = NULL;
+	choir_tensor *one = choir_number(x->frame, 1);
+	choir_tensor *n = choir_cast(choir_maximum(choir_cast(lengths, CHOIR_I64), one), x->dtype);
+	choir_tensor *sum = choir_sum(choir_zero_padding(x, lengths), CHOIR_AXIS(1));
+	return n == NULL ? NULL : choir_divide(sum, choir_reshape(n, CHOIR_SHAPE(n->shape.dim[0], 1)));
+}
+
 static choir_tensor *apply_global_average(choir_layer *l, choir_tensor *x)
 {
-	(void) l;
-	return choir_global_average_pool(x);
+	char got[CHI_SHAPE_TEXT];
+	if (x->frame->lengths == NULL)
+		return choir_global_average_pool(x);
+	if (x->shape.rank != 3)
+		return chi_layer_fail(l, x, "%s needs sequences [n, timesteps, c]; the input is %s",
+				l->kind->name, chi_shape_print(&x->shape, got));
+	return average_of(x, x->frame->lengths);
 }
 
 static const chi_layer_kind global_max_kind = {
 	.name = "global_max_pool", .image = CHI_IMAGE_ENDED, .apply = apply_global_max, .maximum = true
 };
-static const chi_layer_kind global_any_kind = {
-	.name = "global_average_pool", .image = CHI_IMAGE_ENDED, .apply = apply_global_average
-};
+static const chi_layer_kind global_any_kind = { .name = "global_average_pool",
+	.image = CHI_IMAGE_ENDED,
+	.sequences = true,
+	.apply = apply_global_average };
 
 choir_layer *choir_global_max_pool_new(void)
 {

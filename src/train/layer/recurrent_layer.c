@@ -73,12 +73,13 @@ static int describe_gru(choir_layer *l, chi_export *e, int x)
 			l, e, x, CHI_C_GRU, 4, chi_export_variable(e, l->variable[RECURRENT_BIAS]));
 }
 
-static const chi_layer_kind lstm_kind = {
-	.name = "lstm", .image = CHI_IMAGE_ENDED, .apply = apply_lstm, .describe = describe_lstm
-};
-static const chi_layer_kind gru_kind = {
-	.name = "gru", .image = CHI_IMAGE_ENDED, .apply = apply_gru, .describe = describe_gru
-};
+#define RECURRENT_KIND(kind, apply_it, describe_it) \
+	{ \
+		.name = kind, .image = CHI_IMAGE_ENDED, .sequences = true, .apply = apply_it, \
+		.describe = describe_it \
+	}
+static const chi_layer_kind lstm_kind = RECURRENT_KIND("lstm", apply_lstm, describe_lstm),
+							gru_kind = RECURRENT_KIND("gru", apply_gru, describe_gru);
 
 // As in Keras (Jozefowicz, Zaremba, Sutskever 2015).
 static choir_status open_forget_gate(void *out, const choir_shape *shape, void *user)
@@ -139,6 +140,12 @@ typedef struct {
 	choir_layer *forward, *backward;
 } bidirectional;
 
+static choir_tensor *reversed(choir_tensor *x)
+{
+	return x == NULL || x->frame->lengths == NULL ? choir_flip(x, 1)
+												  : choir_reverse_sequence(x, x->frame->lengths);
+}
+
 static choir_tensor *apply_both(choir_layer *l, choir_tensor *x)
 {
 	const bidirectional *b = (const bidirectional *) l;
@@ -146,12 +153,22 @@ static choir_tensor *apply_both(choir_layer *l, choir_tensor *x)
 	if (x->shape.rank < 3)
 		return chi_layer_fail(l, x, "needs [n, timesteps, ..]; the input is %s",
 				chi_shape_print(&x->shape, text[0]));
+	choir_tensor *lengths = x->frame->lengths;
 	choir_tensor *ahead = choir_layer_apply(b->forward, x);
-	choir_tensor *back = choir_layer_apply(b->backward, choir_flip(x, 1));
-	choir_tensor *const both[] = { ahead, choir_flip(back, 1) };
-	if (ahead == NULL || both[1] == NULL)
+	x->frame->lengths = lengths; // which a last time step takes away
+	choir_tensor *back = ahead == NULL ? NULL : choir_layer_apply(b->backward, reversed(x));
+	if (back == NULL)
 		return NULL;
-	return choir_concat(2, both, -1);
+	const choir_shape *s = &ahead->shape, *other = &back->shape;
+	if (s->rank == 2 && other->rank == 2) // the last time steps
+		return choir_concat(2, (choir_tensor *const[]){ ahead, back }, 1);
+	if (s->rank < 3 || other->rank < 3 || s->dim[1] != x->shape.dim[1] ||
+			other->dim[1] != s->dim[1])
+		return chi_layer_fail(l, x,
+				"the layers return %s and %s; both must keep the %" PRId64
+				" timesteps, or neither",
+				chi_shape_print(s, text[0]), chi_shape_print(other, text[1]), x->shape.dim[1]);
+	return choir_concat(2, (choir_tensor *const[]){ ahead, reversed(back) }, -1);
 }
 
 static choir_variable *variable_of_both(choir_layer *l, int index)
@@ -164,6 +181,7 @@ static choir_variable *variable_of_both(choir_layer *l, int index)
 
 static const chi_layer_kind bidirectional_kind = { .name = "bidirectional",
 	.image = CHI_IMAGE_ENDED,
+	.sequences = true,
 	.apply = apply_both,
 	.variable = variable_of_both };
 
@@ -191,6 +209,11 @@ static choir_tensor *apply_last(choir_layer *l, choir_tensor *x)
 		return chi_layer_fail(l, x,
 				"needs [n, timesteps, ..] with 1 timestep or more; the input is %s",
 				chi_shape_print(&x->shape, got));
+	choir_tensor *lengths = x->frame->lengths;
+	if (lengths != NULL) {
+		x->frame->lengths = NULL;
+		return choir_last_timestep(x, lengths);
+	}
 	choir_tensor *last = choir_slice(x, 1, x->shape.dim[1] - 1, 1);
 	choir_shape shape = { x->shape.rank - 1, { x->shape.dim[0] } };
 	for (int i = 1; i < shape.rank; i++)
@@ -207,9 +230,7 @@ static int describe_last(choir_layer *l, chi_export *e, int x)
 			e, CHI_C_LAST_PLACE, x, CHOIR_SHAPE(s->dim[1]), ", %" PRId64, s->dim[1]);
 }
 
-static const chi_layer_kind last_kind = {
-	.name = "last_place", .image = CHI_IMAGE_ENDED, .apply = apply_last, .describe = describe_last
-};
+static const chi_layer_kind last_kind = RECURRENT_KIND("last_place", apply_last, describe_last);
 
 choir_layer *choir_last_timestep_new(void)
 {

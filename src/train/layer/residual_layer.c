@@ -16,7 +16,9 @@ static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 {
 	const residual *r = (const residual *) l;
 	char text[2][CHI_SHAPE_TEXT];
+	choir_tensor *lengths = x->frame->lengths;
 	choir_tensor *y = choir_layer_apply(r->inside, x);
+	x->frame->lengths = lengths;
 	choir_tensor *beside = r->shortcut != NULL ? choir_layer_apply(r->shortcut, x) : x;
 	if (y == NULL || beside == NULL)
 		return NULL;
@@ -61,6 +63,7 @@ static void follow(choir_layer *l, chi_image *image)
 
 static const chi_layer_kind kind = { .name = "residual",
 	.follow = follow,
+	.sequences = true,
 	.apply = apply,
 	.variable = variable,
 	.describe = describe };

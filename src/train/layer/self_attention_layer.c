@@ -22,6 +22,14 @@ static choir_tensor *project(choir_layer *l, int first, choir_tensor *x)
 	return chi_dense(x, kernel, bias, CHOIR_LINEAR);
 }
 
+// A mask without padding.
+static choir_tensor *keys(const choir_tensor *x)
+{
+	const int64_t n = x->shape.dim[0], t = x->shape.dim[1];
+	choir_tensor *mask = choir_sequence_mask(x->frame->lengths, t);
+	return mask == NULL ? NULL : choir_reshape(mask, CHOIR_SHAPE(n, 1, 1, t));
+}
+
 static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 {
 	const attention *a = (const attention *) l;
@@ -30,7 +38,13 @@ static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 		return chi_layer_fail(l, x,
 				"self_attention needs [n, positions, %" PRId64 "]; the input is %s", a->width,
 				chi_shape_print(&x->shape, got));
-	choir_tensor *y = choir_self_attention(project(l, IN, x), &a->how);
+	choir_attention_options how = a->how;
+	if (x->frame->lengths != NULL && how.causal != CHOIR_ON) { // causal: padding is later
+		how.mask = keys(x);
+		if (how.mask == NULL)
+			return NULL;
+	}
+	choir_tensor *y = choir_self_attention(project(l, IN, x), &how);
 	return y == NULL ? NULL : project(l, OUT, y);
 }
 
@@ -51,7 +65,7 @@ static int describe(choir_layer *l, chi_export *e, int x)
 }
 
 static const chi_layer_kind kind = {
-	.name = "self_attention", .apply = apply, .describe = describe
+	.name = "self_attention", .sequences = true, .apply = apply, .describe = describe
 };
 
 static choir_status make_weights(choir_layer *l, int64_t width)

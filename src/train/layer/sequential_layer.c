@@ -60,6 +60,7 @@ static void follow(choir_layer *l, chi_image *image)
 
 static const chi_layer_kind kind = { .name = "sequential",
 	.follow = follow,
+	.sequences = true,
 	.apply = apply,
 	.variable = variable,
 	.describe = describe };

@@ -30,9 +30,11 @@ static choir_status check_classes(
 {
 	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT], classes[32] = "classes";
 	const choir_shape *s = &scores->shape, *l = &labels->shape;
+	choir_shape each = *l;
 	const int64_t known = m->kind == CHI_METRIC_PER_CLASS ? m->k : m->classes;
 	choir_shape rows = *s;
-	if (s->rank >= 2 && (rows.rank--, chi_shape_equal(&rows, l)) &&
+	each.rank -= l->rank == s->rank && l->rank > 0 && l->dim[l->rank - 1] == 1;
+	if (s->rank >= 2 && (rows.rank--, chi_shape_equal(&rows, &each)) &&
 			!chi_dtype_is_float(labels->dtype) && (known == 0 || known == s->dim[rows.rank]))
 		return CHOIR_OK;
 	if (known != 0)

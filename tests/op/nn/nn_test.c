@@ -387,6 +387,9 @@ TEST(losses_are_their_formulas)
 	choir_tensor *label = choir_constant(g.frame, CHOIR_I32, CHOIR_SHAPE(1), (int32_t[]){ 1 });
 	given_equal(choir_sparse_softmax_cross_entropy_smoothed(label, logits, 0.3), 1,
 			(const double[]){ -0.1 * log(p[0]) - 0.8 * log(p[1]) - 0.1 * log(p[2]) });
+	given_equal(choir_sparse_softmax_cross_entropy(
+						choir_reshape(label, CHOIR_SHAPE(1, 1)), logits), // as in Keras
+			1, (const double[]){ -log(p[1]) });
 	// Classes that are as likely as each other, however large the numbers.
 	choir_tensor *large = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 1000), 123456792);
 	given_equal(

@@ -214,9 +214,9 @@ TEST_WITHIN(positions_count_as_examples, scoped_open, scoped_close)
 {
 	const scoped *at = *state;
 	for (int kind = 0; kind < 6; kind++) {
-		double result[2];
-		for (int flat = 0; flat < 2; flat++) {
-			char name[8] = { 'm', (char) ('0' + kind), flat ? 'f' : 's' };
+		double result[3];
+		for (int flat = 0; flat < 3; flat++) { // 2: labels with a last axis of 1, as in Keras
+			char name[8] = { 'm', (char) ('0' + kind), (char) ('0' + flat) };
 			choir_metric *m = kind < 2 ? choir_metric_new(name, CHOIR_METRIC_ACCURACY)
 					: kind < 4		   ? choir_top_k_accuracy_new(name, 2)
 									   : choir_mean_per_class_accuracy_new(name, JUDGED_CLASSES);
@@ -224,7 +224,9 @@ TEST_WITHIN(positions_count_as_examples, scoped_open, scoped_close)
 					flat ? CHOIR_SHAPE(JUDGED, JUDGED_CLASSES)
 						 : CHOIR_SHAPE(2, JUDGED / 2, JUDGED_CLASSES),
 					judged_scores);
-			const choir_shape rows = flat ? CHOIR_SHAPE(JUDGED) : CHOIR_SHAPE(2, JUDGED / 2);
+			const choir_shape rows = flat == 2 ? CHOIR_SHAPE(JUDGED, 1)
+					: flat					   ? CHOIR_SHAPE(JUDGED)
+											   : CHOIR_SHAPE(2, JUDGED / 2);
 			choir_tensor *labels = choir_borrow(at->frame, CHOIR_U8, rows, judged_labels);
 			choir_tensor *w = choir_borrow(at->frame, CHOIR_F32, rows, weights);
 			assert_int_equal(kind % 2 == 0 ? choir_metric_update(m, labels, scores)
@@ -232,7 +234,7 @@ TEST_WITHIN(positions_count_as_examples, scoped_open, scoped_close)
 					CHOIR_OK);
 			result[flat] = choir_metric_result(m);
 		}
-		assert_true(result[0] > 0 && result[0] == result[1]);
+		assert_true(result[0] > 0 && result[0] == result[1] && result[1] == result[2]);
 	}
 }
 

@@ -47,6 +47,14 @@ static void report_tf32(const char *who, const choir_device *d)
 	print_error(who, line);
 }
 
+// The processor's instructions say nothing about a device of another kind.
+static bool has_instructions(choir_precision p, choir_device *d)
+{
+	if (strncmp(choir_device_name(d), "cpu:", 4) == 0)
+		return choir_precision_is_native(p);
+	return choir_precision_is_narrow(p, "matmul", d);
+}
+
 choir_status precision_report(const char *who, const char *name, const choir_strategy *s)
 {
 	const choir_precision asked = precision_of(name), taken = choir_strategy_precision(s);
@@ -62,7 +70,7 @@ choir_status precision_report(const char *who, const char *name, const choir_str
 			report_tf32(who, d);
 		return CHOIR_OK;
 	}
-	const bool native = choir_precision_is_native(measured);
+	const bool native = has_instructions(measured, d);
 	CHOIR_TRY(choir_precision_measure(measured, d, &cost));
 	if (asked != CHOIR_PRECISION_AUTO && native && cost <= 1)
 		return CHOIR_OK;

@@ -139,7 +139,7 @@ void choir_cluster_free(choir_cluster *c)
 	close_cluster(c, chi_atomic32_load(&c->failed) != 0 ? 0 : c->timeout);
 }
 
-static choir_status take_options(const choir_cluster_options *o, choir_cluster_options *all)
+choir_status chi_cluster_take_options(const choir_cluster_options *o, choir_cluster_options *all)
 {
 	CHOIR_TRY(chi_options_take("cluster: the options'", all, sizeof *all, o));
 	const double seconds[] = { all->timeout, all->start_timeout };
@@ -209,7 +209,8 @@ static choir_status check_roles(const choir_cluster *c, const chi_roles *r)
 			r->source, r->workers, r->workers == 1 ? "" : "s", found, r->workers, r->workers);
 }
 
-static choir_cluster *settle(choir_cluster *c, const chi_roles *r, const choir_cluster_options *o)
+choir_cluster *chi_cluster_settle(
+		choir_cluster *c, const chi_roles *r, const choir_cluster_options *o)
 {
 	if (c == NULL)
 		return NULL;
@@ -233,7 +234,7 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *given)
 	choir_cluster_options o;
 	chi_roles roles;
 	chi_launcher launcher;
-	if (take_options(given, &o) != CHOIR_OK || chi_roles_find(&roles, &o) != CHOIR_OK)
+	if (chi_cluster_take_options(given, &o) != CHOIR_OK || chi_roles_find(&roles, &o) != CHOIR_OK)
 		return NULL;
 	if (roles.task_given && roles.task == CHI_TASK_PS) {
 		choir_fail(CHOIR_UNSUPPORTED,
@@ -248,31 +249,13 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *given)
 		if (chi_launcher_find(&launcher) != CHOIR_OK)
 			return NULL;
 		if (transport != NULL || launcher.name != NULL)
-			return settle(chi_mpi_open(&o, &launcher, NULL, 0), &roles, &o);
+			return chi_cluster_settle(chi_mpi_open(&o, &launcher, NULL, 0), &roles, &o);
 		transport = "alone";
 	}
 	const choir_transport_table *transport_table = chi_transport_find(transport);
 	if (transport_table == NULL)
 		return NULL;
-	return settle(chi_cluster_open(transport_table, o.argument, &o), &roles, &o);
-}
-
-choir_cluster *choir_cluster_from_mpi(
-		const void *communicator, size_t size, const choir_cluster_options *given)
-{
-	choir_cluster_options o;
-	const chi_launcher launcher = { 0 };
-	const chi_roles roles = { 0 };
-	if (take_options(given, &o) != CHOIR_OK)
-		return NULL;
-	if (communicator == NULL || o.transport != NULL || o.cluster_spec != NULL ||
-			o.task_type != NULL) {
-		choir_fail(CHOIR_INVALID, "from_mpi: %s",
-				communicator == NULL ? "the communicator is NULL"
-									 : "a transport, cluster_spec or task_type is given as well");
-		return NULL;
-	}
-	return settle(chi_mpi_open(&o, &launcher, communicator, size), &roles, &o);
+	return chi_cluster_settle(chi_cluster_open(transport_table, o.argument, &o), &roles, &o);
 }
 
 const char *chi_cluster_name(const choir_cluster *c, int worker, char text[CHI_WORKER_NAME + 32])

@@ -42,6 +42,12 @@ extern const choir_transport_table chi_single_worker_transport;
 
 choir_cluster *chi_cluster_open(const choir_transport_table *transport, const void *argument,
 		const choir_cluster_options *o);
+// Checks them; *all has the defaults.
+choir_status chi_cluster_take_options(const choir_cluster_options *o, choir_cluster_options *all);
+struct chi_roles;
+// After the opening: compares the settings of the workers, and takes the role. NULL gives NULL.
+choir_cluster *chi_cluster_settle(
+		choir_cluster *c, const struct chi_roles *r, const choir_cluster_options *o);
 // Negative: no limit.
 double chi_cluster_start_seconds(const choir_cluster_options *o);
 // "worker 2 (node3, pid 4711)".

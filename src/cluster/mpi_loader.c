@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "choir/extend/mpi.h"
+#include "cluster/roles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,4 +167,22 @@ choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *
 		return NULL;
 	}
 	return c;
+}
+
+choir_cluster *choir_cluster_from_mpi(
+		const void *communicator, size_t size, const choir_cluster_options *given)
+{
+	choir_cluster_options o;
+	const chi_launcher launcher = { 0 };
+	const chi_roles roles = { 0 };
+	if (chi_cluster_take_options(given, &o) != CHOIR_OK)
+		return NULL;
+	if (communicator == NULL || o.transport != NULL || o.cluster_spec != NULL ||
+			o.task_type != NULL) {
+		choir_fail(CHOIR_INVALID, "from_mpi: %s",
+				communicator == NULL ? "the communicator is NULL"
+									 : "a transport, cluster_spec or task_type is given as well");
+		return NULL;
+	}
+	return chi_cluster_settle(chi_mpi_open(&o, &launcher, communicator, size), &roles, &o);
 }

@@ -5,7 +5,7 @@
 
 enum { CHI_ADDRESS = 128, CHI_PS_ADDRESSES = 16 };
 
-typedef struct {
+typedef struct chi_roles {
 	const char *source;
 	bool task_given;
 	chi_task task;

@@ -5,18 +5,13 @@
 #include "base/alloc.h"
 #include "coordinator/ps_checkpoint.h"
 #include "coordinator/closure_message.h"
+#include "coordinator/remote_value.h"
 #include "base/clock.h"
 #include "strategy/context.h"
 #include "trace/health.h"
 
 #include <stdio.h>
 #include <string.h>
-
-struct choir_remote_value {
-	choir_coordinator *coordinator;
-	chi_closure *closure;
-	choir_values *set;
-};
 
 // With the lock: fails if the job has failed or has no workers.
 static choir_status wait_for(choir_coordinator *c, bool (*holds)(const choir_coordinator *c))
@@ -411,17 +406,6 @@ static bool is_fetched(const choir_coordinator *c)
 	return c->fetches->state == CHI_CLOSURE_FINISHED;
 }
 
-static choir_status unpack_result(choir_remote_value *v)
-{
-	chi_unpack u = { .data = v->closure->result.data, .bytes = v->closure->result.bytes };
-	v->set = choir_values_new(v->coordinator->strategy);
-	if (v->set == NULL)
-		return choir_error_status();
-	const choir_status status = u.bytes == 0 ? CHOIR_OK : chi_values_unpack(v->set, &u);
-	chi_pack_free(&v->closure->result);
-	return status;
-}
-
 choir_status choir_coordinator_fetch(
 		choir_coordinator *c, choir_remote_value *value, choir_values **result)
 {
@@ -436,7 +420,7 @@ choir_status choir_coordinator_fetch(
 				value->closure->error != NULL ? value->closure->error : "out of memory");
 	chi_mutex_unlock(&c->network.lock);
 	if (status == CHOIR_OK && value->set == NULL)
-		status = unpack_result(value);
+		status = chi_remote_value_unpack(value);
 	*result = status == CHOIR_OK ? value->set : NULL;
 	return status;
 }
@@ -497,17 +481,6 @@ choir_status choir_coordinator_read_all(
 	while (status != CHOIR_OK && *n > 0)
 		choir_values_free(sets[--*n]);
 	return status;
-}
-
-void choir_remote_value_free(choir_remote_value *v)
-{
-	if (v == NULL)
-		return;
-	chi_mutex_lock(&v->coordinator->network.lock);
-	chi_closure_drop(v->closure);
-	chi_mutex_unlock(&v->coordinator->network.lock);
-	choir_values_free(v->set);
-	chi_free(v);
 }
 
 void choir_coordinator_staleness(const choir_coordinator *c, double *mean, int64_t *max)

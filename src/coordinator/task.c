@@ -9,6 +9,7 @@
 #include "coordinator/protocol.h"
 #include "coordinator/serve_ps.h"
 #include "coordinator/serve_worker.h"
+#include "coordinator/task_key.h"
 #include "strategy/context.h"
 #include "supervisor/agent_message.h"
 #include "supervisor/job_key.h"
@@ -19,12 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-choir_status choir_task_make_key(const char *path)
-{
-	return path == NULL ? choir_fail(CHOIR_INVALID, "make_key: the path is NULL")
-						: chi_key_make(path);
-}
 
 // TF_CONFIG's chief is the coordinator.
 static choir_status take_roles(choir_task *t, const chi_roles *roles)
@@ -172,11 +167,7 @@ static choir_status open_task(choir_task *t, const choir_task_options *given)
 	else
 		CHOIR_TRY(copy(t->type, sizeof t->type, t->o.type, ".type"));
 	CHOIR_TRY(check(t));
-	const char *file = t->o.key_file != NULL ? t->o.key_file : getenv("CHOIR_KEY_FILE");
-	if (file != NULL && file[0] != '\0')
-		CHOIR_TRY(chi_key_read(file, &t->key));
-	else if (chi_health_key(t->key.bytes))
-		t->key.size = CHI_HEALTH_KEY;
+	CHOIR_TRY(chi_task_find_key(t));
 	const chi_key *key = t->key.size > 0 ? &t->key : NULL;
 	t->connections = chi_connections_open(key, t->o.plain == CHOIR_ON);
 	chi_key_clear(&t->key); // the connections have a copy

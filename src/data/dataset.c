@@ -367,11 +367,6 @@ const choir_column *choir_dataset_column(const choir_dataset *d, size_t i)
 	return d && i < d->spec.n ? &d->spec.column[i] : NULL;
 }
 
-int64_t choir_dataset_batch_size(const choir_dataset *d)
-{
-	return d ? d->spec.batch : 0;
-}
-
 int64_t choir_dataset_cardinality(const choir_dataset *d)
 {
 	return !d ? 0 : d->spec.endless ? CHOIR_INFINITE_CARDINALITY : d->elements;

@@ -63,3 +63,8 @@ void chi_best_weights_free(chi_best_weights *b)
 	chi_weights_free(&b->weights);
 	*b = (chi_best_weights){ .data = NULL };
 }
+
+int64_t choir_model_best_epoch(const choir_model *m)
+{
+	return m == NULL ? 0 : m->best_epoch;
+}

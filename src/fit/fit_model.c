@@ -319,16 +319,6 @@ bool choir_model_stopped(const choir_model *m)
 	return m != NULL && (m->fitting ? chi_atomic32_load(&m->stop) != 0 : m->stopped);
 }
 
-int64_t choir_model_epochs(const choir_model *m)
-{
-	return m == NULL ? 0 : m->epochs;
-}
-
-int64_t choir_model_best_epoch(const choir_model *m)
-{
-	return m == NULL ? 0 : m->best_epoch;
-}
-
 choir_fit_progress choir_model_progress(const choir_model *m)
 {
 	static const choir_model none;

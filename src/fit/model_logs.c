@@ -63,6 +63,11 @@ choir_status chi_model_add_history(choir_model *m)
 	return CHOIR_OK;
 }
 
+int64_t choir_model_epochs(const choir_model *m)
+{
+	return m == NULL ? 0 : m->epochs;
+}
+
 size_t choir_model_logs(const choir_model *m)
 {
 	return m == NULL ? 0 : m->logs;

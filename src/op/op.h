@@ -96,7 +96,7 @@ choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
 bool chi_op_draw(choir_frame *f, const char *what, uint64_t seed, choir_random_attributes *next);
 
 // The second records out as x's cast.
-extern const chi_op chi_cast_op;
+extern const chi_op chi_cast_op, chi_reshape_op;
 choir_tensor *chi_cast_record(choir_tensor *x, choir_tensor *out);
 
 // activation(x w + bias)

@@ -237,14 +237,6 @@ choir_status chi_communication_resolve(
 	return communication->communicator == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-choir_status choir_strategy_set_gradient_hook(choir_strategy *s, choir_gradient_fn *fn, void *user)
-{
-	CHOIR_TRY(chi_strategy_check(s));
-	s->owner->watch = fn;
-	s->owner->watch_user = user;
-	return CHOIR_OK;
-}
-
 bool choir_strategy_require_static_shapes(const choir_strategy *s)
 {
 	(void) s;

@@ -2,7 +2,7 @@
 // has a lock, else whole elements.
 #include "value/sparse_read.h"
 
-#include "base/copy.h"
+#include "base/memory_copy.h"
 #include "op/op.h"
 
 #include <inttypes.h>

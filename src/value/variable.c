@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/copy.h"
+#include "base/memory_copy.h"
 #include "base/text.h"
 #include "op/op.h"
 #include "value/initializer.h"

@@ -186,6 +186,8 @@ class Train(Case):
             self.assertRegex(said, r"^choir train: --precision auto: f32; no instructions .* \d\.\d\d times")
             _, said = self.mixed("--precision", "mixed_bf16", env=env)
             self.assertRegex(said, r"^choir train: --precision mixed_bf16: no instructions .*\n$")
+            _, said = self.mixed("--precision", "mixed_bf16", "--devices", "far:0", env=env)
+            self.assertNotIn("instructions", said)
 
     def test_overflow_in_every_step(self):
         (self.folder / "x.idx").write_bytes(idx((120, 3, 3), struct.pack(">1080f", *[1e30] * 1080), 13))

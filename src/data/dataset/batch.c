@@ -206,3 +206,8 @@ choir_dataset *choir_dataset_unbatch(choir_dataset *from)
 	}
 	return d;
 }
+
+int64_t choir_dataset_batch_size(const choir_dataset *d)
+{
+	return d ? d->spec.batch : 0;
+}

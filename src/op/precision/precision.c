@@ -120,23 +120,6 @@ choir_dtype chi_precision_dtype(choir_precision p)
 											 : CHOIR_F32;
 }
 
-choir_precision choir_frame_precision(const choir_frame *f)
-{
-	if (f == NULL || f->narrow == CHOIR_F32)
-		return f != NULL && f->tf32 ? CHOIR_PRECISION_TF32 : CHOIR_PRECISION_F32;
-	return f->narrow == CHOIR_F16 ? CHOIR_PRECISION_MIXED_F16 : CHOIR_PRECISION_MIXED_BF16;
-}
-
-choir_precision choir_frame_set_precision(choir_frame *f, choir_precision p)
-{
-	const choir_precision before = choir_frame_precision(f);
-	if (f == NULL || p < CHOIR_PRECISION_F32 || p > CHOIR_PRECISION_MIXED_F16)
-		return before;
-	f->narrow = chi_precision_dtype(p);
-	f->tf32 = p == CHOIR_PRECISION_TF32;
-	return before;
-}
-
 static bool has_kernel(const chi_op *op, choir_frame *f, choir_dtype dtype)
 {
 	return op->forward != NULL || chi_kernel_exists(f->device, op->name, dtype);

@@ -482,25 +482,3 @@ choir_variable *choir_variable_new(
 	}
 	return make_in_replica(c->what, &wanted);
 }
-
-choir_variable *choir_variable_wrap(
-		const char *name, choir_dtype dtype, choir_shape shape, void *memory)
-{
-	choir_strategy *s = choir_strategy_current();
-	if (s == NULL || chi_context_need_cross(s, "variable_wrap") != CHOIR_OK)
-		return NULL;
-	if (memory == NULL) {
-		choir_fail(CHOIR_INVALID, "variable \"%s\": the memory to wrap is NULL",
-				name == NULL ? "" : name);
-		return NULL;
-	}
-	const chi_context *c = chi_context_current();
-	const choir_variable_options o = { .size = sizeof o, .dtype = dtype };
-	return chi_strategy_make_variable(s,
-			&(chi_creation){ .name = name,
-					.shape = &shape,
-					.options = &o,
-					.colocated_with = c == NULL ? NULL : c->colocate,
-					.non_slot = c != NULL && c->non_slot,
-					.wrap = memory });
-}

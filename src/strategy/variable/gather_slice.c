@@ -1,6 +1,6 @@
 // Rows of variables, by number or range. A sharded variable's are read shard by shard and joined.
 #include "choir/op.h"
-#include "strategy/variable/read.h"
+#include "strategy/variable/read_component.h"
 #include "strategy/variable/sharded_variable.h"
 #include "value/shard_rows.h"
 #include "value/sparse_read.h"

@@ -3,7 +3,7 @@
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"
-#include "base/copy.h"
+#include "base/memory_copy.h"
 #include "base/text.h"
 #include "base/thresholds.h"
 #include "strategy/variable/create.h"

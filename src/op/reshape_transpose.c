@@ -1,7 +1,5 @@
-// Views in another shape, transposition, and counts.
+// Views in another shape, and transposition.
 #include "op/tape/tape.h"
-
-#include <inttypes.h>
 
 static choir_status reshape_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
@@ -11,7 +9,7 @@ static choir_status reshape_backward(
 	return CHOIR_OK;
 }
 
-static const chi_op reshape_op = {
+const chi_op chi_reshape_op = {
 	.name = "reshape",
 	.backward = reshape_backward,
 	.recordable = true,
@@ -52,7 +50,7 @@ choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape)
 	if (!complete(&shape, &x->shape))
 		return chi_frame_fail_null(x->frame, CHOIR_INVALID, "reshape: %s does not fit %s",
 				chi_shape_print(&x->shape, from), chi_shape_print(&shape, to));
-	return chi_op_record(&reshape_op, 1, &x, NULL, chi_tensor_reshape(x, &shape));
+	return chi_op_record(&chi_reshape_op, 1, &x, NULL, chi_tensor_reshape(x, &shape));
 }
 
 choir_tensor *chi_match_last_axis(choir_tensor *x, const choir_shape *shape)
@@ -147,17 +145,4 @@ choir_tensor *chi_part(choir_tensor *flat, int64_t *first, choir_shape shape)
 
 	*first += count;
 	return rows ? chi_tensor_reshape(rows, &shape) : NULL;
-}
-
-choir_tensor *choir_with_count(choir_tensor *t, int64_t count)
-{
-	if (!t)
-		return chi_frame_null_argument(NULL, "with_count");
-	if (count < 0)
-		return chi_frame_fail_null(t->frame, CHOIR_INVALID,
-				"with_count: the count is %" PRId64 "; 0 or more is needed", count);
-	choir_tensor *out = chi_tensor_alias(t->frame, t);
-	if (out)
-		out->count = count;
-	return chi_op_record(&reshape_op, 1, &t, NULL, out);
 }

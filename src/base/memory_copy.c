@@ -1,6 +1,6 @@
 // Nontemporal stores do not read a line before they overwrite it. Shared memory is copied by
 // relaxed atomics.
-#include "base/copy.h"
+#include "base/memory_copy.h"
 #include "base/atomic.h"
 #include "base/thresholds.h"
 

@@ -1,5 +1,5 @@
 // The context decides which copy of a variable is read and when components are aggregated.
-#include "strategy/variable/read.h"
+#include "strategy/variable/read_component.h"
 
 #include "base/hash.h"
 #include "base/text.h"

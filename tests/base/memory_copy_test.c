@@ -1,5 +1,5 @@
 // Each copy writes the bytes of any other copy, wherever they begin and end, and no others.
-#include "base/copy.h"
+#include "base/memory_copy.h"
 #include "base/alloc.h"
 #include "test.h"
 

@@ -117,19 +117,25 @@ static void drop_messages(chi_served_peer *p)
 	p->last = &p->first;
 }
 
+static void forget_waiters(chi_served_waiter **at, const chi_peer *peer)
+{
+	while (*at != NULL) {
+		chi_served_waiter *w = *at;
+		if (w->peer != peer) {
+			at = &w->next;
+			continue;
+		}
+		*at = w->next;
+		chi_free(w);
+	}
+}
+
 // Drops answers for a lost server. The lock is held.
 static void forget(chi_session *s, const chi_peer *peer)
 {
+	forget_waiters(&s->early, peer);
 	for (chi_served_stream *stream = s->streams; stream != NULL; stream = stream->next)
-		for (chi_served_waiter **at = &stream->waiters; *at != NULL;) {
-			chi_served_waiter *w = *at;
-			if (w->peer != peer) {
-				at = &w->next;
-				continue;
-			}
-			*at = w->next;
-			chi_free(w);
-		}
+		forget_waiters(&stream->waiters, peer);
 	for (chi_served_message **at = &s->first; *at != NULL;) {
 		chi_served_message *m = *at;
 		if (m->peer != peer) {
@@ -190,6 +196,37 @@ static choir_status answer(chi_peer *peer, uint64_t token, choir_status status)
 	return sent;
 }
 
+static void answer_later(chi_session *s, const chi_served_waiter *w, choir_status status)
+{
+	chi_pack p;
+	begin_answer(&p, w->token, status);
+	(void) chi_session_post(s, w->peer, 0, CHI_REMOTE_ANSWER, &p);
+}
+
+void chi_session_adopt_waiters(chi_session *s, chi_served_stream *stream)
+{
+	for (chi_served_waiter **at = &s->early; *at != NULL;) {
+		chi_served_waiter *w = *at;
+		if (w->stream != stream->number) {
+			at = &w->next;
+			continue;
+		}
+		*at = w->next;
+		w->next = stream->waiters;
+		stream->waiters = w;
+	}
+}
+
+void chi_session_end_early_waiters(chi_session *s)
+{
+	for (chi_served_waiter *w = s->early, *next; w != NULL; w = next) {
+		next = w->next;
+		answer_later(s, w, choir_fail(CHOIR_PEER_LOST, "the program has ended"));
+		chi_free(w);
+	}
+	s->early = NULL;
+}
+
 // Answers waits for commands that the stream has reached; all: every wait, as the session ends.
 void chi_session_answer_waiters(chi_session *s, chi_served_stream *stream, bool all)
 {
@@ -206,9 +243,7 @@ void chi_session_answer_waiters(chi_session *s, chi_served_stream *stream, bool 
 			chi_error_restore(&stream->failure);
 			status = stream->failure.status;
 		}
-		chi_pack p;
-		begin_answer(&p, w->token, status);
-		(void) chi_session_post(s, w->peer, 0, CHI_REMOTE_ANSWER, &p);
+		answer_later(s, w, status);
 		*at = w->next;
 		chi_free(w);
 	}
@@ -222,14 +257,16 @@ static choir_status take_await(chi_session *s, chi_peer *peer, uint64_t token, c
 	chi_served_stream *stream = s->streams;
 	while (stream != NULL && stream->number != number)
 		stream = stream->next;
-	if (stream == NULL) // closed, so all its commands are done
+	if (stream == NULL && number <= s->opened) // closed, so all its commands are done
 		return answer(peer, token, CHOIR_OK);
 	chi_served_waiter *w = chi_alloc(sizeof *w);
 	if (w == NULL)
 		return answer(peer, token, CHOIR_NO_MEMORY);
-	*w = (chi_served_waiter){ stream->waiters, peer, token, command };
-	stream->waiters = w;
-	chi_session_answer_waiters(s, stream, false);
+	chi_served_waiter **first = stream == NULL ? &s->early : &stream->waiters;
+	*w = (chi_served_waiter){ *first, peer, token, command, number };
+	*first = w;
+	if (stream != NULL)
+		chi_session_answer_waiters(s, stream, false);
 	return CHOIR_OK;
 }
 
@@ -289,15 +326,17 @@ static choir_status take_read(chi_session *s, chi_peer *peer, uint64_t token, ch
 
 static choir_status take_locate(chi_session *s, chi_peer *peer, uint64_t token, chi_unpack *u)
 {
-	choir_device *device;
 	chi_pack p;
 	const uint64_t address = chi_unpack_u64(u), bytes = chi_unpack_u64(u);
-	void *memory = chi_session_find(s, address, (size_t) bytes, &device);
-	if (memory == NULL || !device->host_memory)
+	const chi_served_memory *m = chi_session_find_allocation(s, address, (size_t) bytes);
+	if (m == NULL || !m->device->host_memory)
 		return answer(peer, token, CHOIR_UNSUPPORTED);
 	begin_answer(&p, token, CHOIR_OK);
-	chi_pack_u64(&p, (uintptr_t) memory);
-	chi_pack_u64(&p, (uintptr_t) &s->incarnation);
+	chi_pack_u64(&p, m->address);
+	chi_pack_u64(&p, m->bytes);
+	chi_pack_u64(&p, (uintptr_t) m->memory);
+	chi_pack_u64(&p, (uintptr_t) &s->proof);
+	chi_pack_u64(&p, chi_atomic64_load(&s->proof.releases));
 	const choir_status status = chi_peer_send_pack(peer, CHI_REMOTE_ANSWER, 0, &p);
 	chi_pack_free(&p);
 	return status;
@@ -366,9 +405,11 @@ choir_status chi_session_peer_frame(
 		return answer(peer, token,
 				choir_fail(CHOIR_PEER_LOST, "that server does not work for this program"));
 	chi_mutex_lock(&s->lock);
+	s->serving = true;
 	const choir_status status = f->kind == CHI_REMOTE_ANSWER
 			? take_answer(s, token, &u)
 			: take_request(s, peer, f->kind, token, &u);
+	s->serving = false;
 	chi_mutex_unlock(&s->lock);
 	return status;
 }

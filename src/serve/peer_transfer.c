@@ -2,38 +2,85 @@
 #include "serve/peer_transfer.h"
 
 #include "base/alloc.h"
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/process_memory.h"
 
 #include <string.h>
 
 static const double LONGEST = 60; // seconds
+static chi_atomic64 requests;
+
+uint64_t chi_session_requests(void)
+{
+	return chi_atomic64_load(&requests);
+}
+
+// The lock is held, also in the next functions.
+static void open_locked(chi_session *s, chi_served_request *r, uint32_t server, chi_pack *p)
+{
+	*r = (chi_served_request){ .next = s->requests, .token = ++s->tokens, .server = server };
+	s->requests = r;
+	*p = (chi_pack){ 0 };
+	chi_pack_u64(p, r->token);
+}
+
+static void post_locked(chi_session *s, chi_served_request *r, uint16_t kind, chi_pack *p)
+{
+	chi_atomic64_add(&requests, 1);
+	if (chi_session_post(s, NULL, r->server, kind, p) == CHOIR_OK)
+		return;
+	chi_error_save(&r->error);
+	r->done = true;
+}
+
+static void unlink_request(chi_session *s, const chi_served_request *r)
+{
+	chi_served_request **at = &s->requests;
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+}
+
+chi_served_request *chi_session_ask(
+		chi_session *s, uint32_t server, uint32_t stream, uint64_t number)
+{
+	chi_pack p;
+	chi_served_request *r = chi_alloc(sizeof *r);
+	if (r == NULL)
+		return NULL;
+	open_locked(s, r, server, &p);
+	chi_pack_u32(&p, stream);
+	chi_pack_u64(&p, number);
+	post_locked(s, r, CHI_REMOTE_AWAIT, &p);
+	return r;
+}
+
+void chi_session_drop(chi_session *s, chi_served_request *r)
+{
+	if (r != NULL)
+		unlink_request(s, r);
+	chi_free(r);
+}
 
 static void open_request(chi_session *s, chi_served_request *r, uint32_t server, chi_pack *p)
 {
 	chi_mutex_lock(&s->lock);
-	*r = (chi_served_request){ .next = s->requests, .token = ++s->tokens, .server = server };
-	s->requests = r;
+	open_locked(s, r, server, p);
 	chi_mutex_unlock(&s->lock);
-	*p = (chi_pack){ 0 };
-	chi_pack_u64(p, r->token);
 }
 
 static void post_request(chi_session *s, chi_served_request *r, uint16_t kind, chi_pack *p)
 {
 	chi_mutex_lock(&s->lock);
-	if (chi_session_post(s, NULL, r->server, kind, p) != CHOIR_OK) {
-		chi_error_save(&r->error);
-		r->done = true;
-	}
+	post_locked(s, r, kind, p);
 	chi_mutex_unlock(&s->lock);
 }
 
-static choir_status close_request(chi_session *s, chi_served_request *r)
+static choir_status wait_locked(chi_session *s, const chi_served_request *r)
 {
 	const double deadline = chi_clock_deadline(LONGEST);
 	choir_status status = CHOIR_OK;
-	chi_mutex_lock(&s->lock);
 	while (status == CHOIR_OK && !r->done && !s->ending)
 		if (!chi_cond_wait(&s->progress, &s->lock, deadline))
 			status = choir_fail(CHOIR_TIMEOUT, "another server has not answered in %g s", LONGEST);
@@ -43,10 +90,22 @@ static choir_status close_request(chi_session *s, chi_served_request *r)
 		chi_error_restore(&r->error);
 		status = r->error.status;
 	}
-	chi_served_request **at = &s->requests;
-	while (*at != r)
-		at = &(*at)->next;
-	*at = r->next;
+	return status;
+}
+
+static choir_status close_request(chi_session *s, chi_served_request *r)
+{
+	chi_mutex_lock(&s->lock);
+	const choir_status status = wait_locked(s, r);
+	unlink_request(s, r);
+	chi_mutex_unlock(&s->lock);
+	return status;
+}
+
+choir_status chi_session_await(chi_session *s, const chi_served_request *r)
+{
+	chi_mutex_lock(&s->lock);
+	const choir_status status = wait_locked(s, r);
 	chi_mutex_unlock(&s->lock);
 	return status;
 }
@@ -61,14 +120,22 @@ bool chi_session_read_memory(
 			incarnation == from->incarnation;
 }
 
+static chi_served_peer *find_peer(const chi_session *s, uint32_t server)
+{
+	chi_served_peer *p = s->others;
+	while (p != NULL && p->number != server)
+		p = p->next;
+	return p;
+}
+
 // The address is that of the incarnation here.
 static chi_served_reading reading_of(chi_session *s, uint32_t server)
 {
 	chi_served_reading found = { 0 };
 	chi_mutex_lock(&s->lock);
-	for (const chi_served_peer *p = s->others; p != NULL; p = p->next)
-		if (p->number == server)
-			found = (chi_served_reading){ p->pid, (uintptr_t) &p->incarnation, p->incarnation };
+	const chi_served_peer *p = find_peer(s, server);
+	if (p != NULL)
+		found = (chi_served_reading){ p->pid, (uintptr_t) &p->incarnation, p->incarnation };
 	chi_mutex_unlock(&s->lock);
 	return found;
 }
@@ -76,39 +143,117 @@ static chi_served_reading reading_of(chi_session *s, uint32_t server)
 static void forget_pid(chi_session *s, uint32_t server)
 {
 	chi_mutex_lock(&s->lock);
-	for (chi_served_peer *p = s->others; p != NULL; p = p->next)
-		if (p->number == server)
-			p->pid = 0;
+	find_peer(s, server)->pid = 0;
 	chi_mutex_unlock(&s->lock);
+}
+
+// False: use messages.
+static bool push_directly(chi_session *s, const void *here, uint64_t there, size_t bytes)
+{
+	const uint32_t server = chi_remote_server_of(there);
+	const chi_served_reading own = reading_of(s, server);
+	chi_served_request r;
+	chi_pack p;
+	if (own.pid == 0)
+		return false;
+	open_request(s, &r, server, &p);
+	chi_pack_u64(&p, there);
+	chi_pack_u64(&p, bytes);
+	chi_pack_u64(&p, (uintptr_t) here);
+	chi_pack_u64(&p, own.address);
+	post_request(s, &r, CHI_REMOTE_TAKE, &p);
+	const bool done = close_request(s, &r) == CHOIR_OK;
+	if (!done)
+		forget_pid(s, server);
+	return done;
+}
+
+// The program uses an address for one allocation only.
+static bool remember(
+		chi_session *s, uint32_t server, uint64_t there, size_t bytes, chi_served_location *found)
+{
+	*found = (chi_served_location){ 0 };
+	chi_mutex_lock(&s->lock);
+	const chi_served_peer *p = find_peer(s, server);
+	for (int i = 0; i < CHI_SERVED_LOCATIONS; i++) {
+		const chi_served_location *l = &p->location[i];
+		if (there - l->address < l->bytes && bytes <= l->bytes - (there - l->address))
+			*found = *l;
+	}
+	chi_mutex_unlock(&s->lock);
+	return found->bytes > 0;
+}
+
+static void keep_location(chi_session *s, uint32_t server, const chi_served_location *l)
+{
+	chi_mutex_lock(&s->lock);
+	chi_served_peer *p = find_peer(s, server);
+	for (int i = 0; i < CHI_SERVED_LOCATIONS; i++)
+		if (p->location[i].releases != l->releases)
+			p->location[i].bytes = 0;
+	p->location[p->located++ % CHI_SERVED_LOCATIONS] = *l;
+	chi_mutex_unlock(&s->lock);
+}
+
+static bool locate(chi_session *s, uint64_t there, size_t bytes, chi_served_location *found)
+{
+	const uint32_t server = chi_remote_server_of(there);
+	unsigned char answer[40];
+	chi_served_request r;
+	chi_pack p;
+	open_request(s, &r, server, &p);
+	chi_pack_u64(&p, there);
+	chi_pack_u64(&p, bytes);
+	r.to = answer;
+	r.bytes = sizeof answer;
+	post_request(s, &r, CHI_REMOTE_LOCATE, &p);
+	if (close_request(s, &r) != CHOIR_OK)
+		return false;
+	*found = (chi_served_location){ chi_get_number(answer, 8), chi_get_number(answer + 8, 8),
+		chi_get_number(answer + 16, 8), chi_get_number(answer + 24, 8),
+		chi_get_number(answer + 32, 8) };
+	if (there - found->address >= found->bytes || bytes > found->bytes - (there - found->address))
+		return false;
+	keep_location(s, server, found);
+	return true;
+}
+
+// The proof is read after the bytes. changed: the server has freed memory since l was found.
+static bool read_at(const chi_served_reading *from, const chi_served_location *l, void *to,
+		uint64_t there, size_t bytes, bool *changed)
+{
+	uint64_t proof[2] = { 0 };
+	const chi_process_memory_part part[] = { { to, l->memory + (there - l->address), bytes },
+		{ proof, l->proof, sizeof proof } };
+	const bool done = chi_process_memory_read(from->pid, part, 2);
+	*changed = proof[1] != l->releases;
+	return done && proof[0] == from->incarnation;
+}
+
+// False: use messages. What a stale location has given is not kept.
+static bool pull_directly(chi_session *s, void *here, uint64_t there, size_t bytes)
+{
+	const uint32_t server = chi_remote_server_of(there);
+	const chi_served_reading other = reading_of(s, server);
+	chi_served_location l;
+	bool changed;
+	if (other.pid == 0)
+		return false;
+	if (remember(s, server, there, bytes, &l)) {
+		if (read_at(&other, &l, here, there, bytes, &changed) && !changed)
+			return true;
+		memset(here, 0, bytes);
+	}
+	if (locate(s, there, bytes, &l) && read_at(&other, &l, here, there, bytes, &changed))
+		return true;
+	forget_pid(s, server);
+	return false;
 }
 
 // False: use messages.
 static bool transfer_directly(chi_session *s, void *here, uint64_t there, size_t bytes, bool push)
 {
-	const uint32_t server = chi_remote_server_of(there);
-	chi_served_reading other = reading_of(s, server);
-	chi_served_request r;
-	chi_pack p;
-	unsigned char found[16] = { 0 };
-	if (other.pid == 0)
-		return false;
-	open_request(s, &r, server, &p);
-	chi_pack_u64(&p, there);
-	chi_pack_u64(&p, bytes);
-	if (push) {
-		chi_pack_u64(&p, (uintptr_t) here);
-		chi_pack_u64(&p, other.address);
-	}
-	r.to = push ? NULL : found;
-	r.bytes = push ? 0 : sizeof found;
-	post_request(s, &r, push ? CHI_REMOTE_TAKE : CHI_REMOTE_LOCATE, &p);
-	bool done = close_request(s, &r) == CHOIR_OK;
-	other.address = chi_get_number(found + 8, 8);
-	if (done && !push)
-		done = chi_session_read_memory(&other, here, chi_get_number(found, 8), bytes);
-	if (!done)
-		forget_pid(s, server);
-	return done;
+	return push ? push_directly(s, here, there, bytes) : pull_directly(s, here, there, bytes);
 }
 
 enum { PIECES = 8 }; // at a time
@@ -205,16 +350,4 @@ choir_status chi_session_push(chi_served_stream *s, uint64_t to, uint64_t from, 
 choir_status chi_session_pull(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes)
 {
 	return transfer(s, to, from, bytes, false);
-}
-
-choir_status chi_session_await(
-		chi_served_stream *s, uint32_t server, uint32_t stream, uint64_t number)
-{
-	chi_served_request r;
-	chi_pack p;
-	open_request(s->session, &r, server, &p);
-	chi_pack_u32(&p, stream);
-	chi_pack_u64(&p, number);
-	post_request(s->session, &r, CHI_REMOTE_AWAIT, &p);
-	return close_request(s->session, &r);
 }

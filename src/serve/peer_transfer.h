@@ -6,8 +6,13 @@
 // Between this server's memory and another's.
 choir_status chi_session_push(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes);
 choir_status chi_session_pull(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes);
-choir_status chi_session_await(
-		chi_served_stream *s, uint32_t server, uint32_t stream, uint64_t number);
+// Asks another server when its stream reaches a command. The lock is held. NULL: no memory.
+chi_served_request *chi_session_ask(
+		chi_session *s, uint32_t server, uint32_t stream, uint64_t number);
+choir_status chi_session_await(chi_session *s, const chi_served_request *r);
+void chi_session_drop(chi_session *s, chi_served_request *r); // the lock is held
+// For tests: of all sessions of this process.
+uint64_t chi_session_requests(void);
 // False: the memory cannot be read, or it is another process's.
 bool chi_session_read_memory(
 		const chi_served_reading *from, void *to, uint64_t memory, size_t bytes);

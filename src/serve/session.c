@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/process_memory.h"
 #include "serve/stream_command.h"
 #include "serve/peer_requests.h"
 #include "serve/peer_transfer.h"
@@ -28,18 +29,26 @@ static size_t position(const chi_session *s, uint64_t address)
 	return lo;
 }
 
-void *chi_session_find(chi_session *s, uint64_t address, size_t bytes, choir_device **device)
+const chi_served_memory *chi_session_find_allocation(
+		const chi_session *s, uint64_t address, size_t bytes)
 {
 	const size_t at = position(s, address);
 	const chi_served_memory *m = at > 0 ? &s->memory[at - 1] : NULL;
 	if (m != NULL && address - m->address < m->bytes &&
-			bytes <= m->bytes - (size_t) (address - m->address)) {
-		*device = m->device;
-		return (char *) m->memory + (address - m->address);
-	}
+			bytes <= m->bytes - (size_t) (address - m->address))
+		return m;
 	choir_fail(CHOIR_CORRUPT, "%zu bytes at %" PRIx64 " are not memory of the program", bytes,
 			address);
 	return NULL;
+}
+
+void *chi_session_find(chi_session *s, uint64_t address, size_t bytes, choir_device **device)
+{
+	const chi_served_memory *m = chi_session_find_allocation(s, address, bytes);
+	if (m == NULL)
+		return NULL;
+	*device = m->device;
+	return (char *) m->memory + (address - m->address);
 }
 
 static choir_status allocate(chi_session *s, chi_unpack *u)
@@ -67,6 +76,8 @@ static void free_memory(chi_session *s, uint64_t address)
 	if (at == 0 || s->memory[at - 1].address != address)
 		return;
 	chi_served_memory *m = &s->memory[at - 1];
+	chi_atomic64_add(&s->proof.releases, 1);
+	chi_process_memory_fence();
 	chi_device_release(m->device, m->memory, m->bytes);
 	memmove(m, m + 1, (s->memory_count - at) * sizeof *m);
 	s->memory_count--;
@@ -84,7 +95,7 @@ choir_status chi_session_post(
 	}
 	*m = (chi_served_message){ .peer = peer, .server = server, .kind = kind, .pack = *pack };
 	*pack = (chi_pack){ 0 };
-	if (s->first == NULL)
+	if (s->first == NULL && !s->serving)
 		chi_hub_wake(s->hub);
 	*s->last = m;
 	s->last = &m->next;
@@ -168,6 +179,7 @@ static void finish(chi_served_stream *s, chi_served_task *t, choir_status status
 	}
 	chi_session_answer_waiters(session, s, false);
 	leave_frame(session, t->frame);
+	chi_session_drop(session, t->request);
 	chi_free(t);
 	chi_cond_broadcast(&session->progress);
 }
@@ -216,6 +228,9 @@ static void free_stream(chi_served_stream *s)
 		} else if (t->frame == NULL && --t->release->users == 0) {
 			chi_free(t->release); // the session frees the memory
 		}
+		chi_mutex_lock(&s->session->lock);
+		chi_session_drop(s->session, t->request);
+		chi_mutex_unlock(&s->session->lock);
 		chi_free(t);
 	}
 	for (chi_served_waiter *w = s->waiters, *next; w != NULL; w = next) {
@@ -273,6 +288,8 @@ static choir_status open_stream(chi_session *s, uint32_t number, chi_unpack *u)
 	}
 	stream->next = s->streams;
 	s->streams = stream;
+	s->opened = number;
+	chi_session_adopt_waiters(s, stream);
 	return CHOIR_OK;
 }
 
@@ -318,6 +335,16 @@ static choir_status release(chi_session *s, chi_unpack *u)
 	return status;
 }
 
+// So that the answer may be here when the stream needs it.
+static void ask_early(chi_session *s, chi_served_task *t)
+{
+	chi_unpack u = { .data = t->body, .bytes = t->bytes };
+	const uint32_t server = chi_unpack_u32(&u), stream = chi_unpack_u32(&u);
+	const uint64_t number = chi_unpack_u64(&u);
+	if (!u.failed && server != s->number)
+		t->request = chi_session_ask(s, server, stream, number);
+}
+
 static choir_status queue(
 		chi_served_stream *stream, uint32_t command, chi_served_frame *frame, const chi_unpack *u)
 {
@@ -327,6 +354,8 @@ static choir_status queue(
 	*t = (chi_served_task){
 		.frame = frame, .command = command, .body = u->data, .bytes = u->bytes
 	};
+	if (command == CHI_COMMAND_FOLLOW)
+		ask_early(stream->session, t);
 	frame->users++;
 	stream->queued++;
 	append(stream, t);
@@ -373,7 +402,7 @@ static choir_status take(
 		chi_session *s, uint32_t command, uint32_t number, chi_served_frame *frame, chi_unpack *u)
 {
 	chi_served_stream **at = find_stream(s, number);
-	if (command == CHI_COMMAND_OPEN && *at == NULL)
+	if (command == CHI_COMMAND_OPEN && *at == NULL && number > s->opened)
 		return open_stream(s, number, u);
 	if (command == CHI_COMMAND_ALLOCATE)
 		return allocate(s, u);
@@ -404,6 +433,7 @@ choir_status chi_session_take(chi_session *s, unsigned char *data, size_t bytes)
 	choir_status status = CHOIR_OK;
 	reap(s);
 	chi_mutex_lock(&s->lock);
+	s->serving = true;
 	for (chi_unpack u = { .data = data, .bytes = bytes }; status == CHOIR_OK && u.at < bytes;) {
 		const uint32_t command = chi_unpack_u32(&u), stream = chi_unpack_u32(&u);
 		chi_unpack body = { .bytes = chi_unpack_u32(&u) };
@@ -413,6 +443,7 @@ choir_status chi_session_take(chi_session *s, unsigned char *data, size_t bytes)
 						  : take(s, command, stream, frame, &body);
 	}
 	leave_frame(s, frame);
+	s->serving = false;
 	chi_mutex_unlock(&s->lock);
 	return status;
 }
@@ -425,7 +456,7 @@ chi_session *chi_session_new(
 		return NULL;
 	s->hub = hub;
 	s->program = program;
-	s->incarnation = program->handshake.peer.incarnation;
+	s->incarnation = s->proof.incarnation = program->handshake.peer.incarnation;
 	s->number = (uint32_t) program->handshake.peer.index;
 	s->devices = devices;
 	s->device = device;
@@ -442,6 +473,8 @@ void chi_session_free(chi_session *s)
 		return;
 	chi_mutex_lock(&s->lock);
 	s->ending = true;
+	s->proof.incarnation = 0;
+	chi_session_end_early_waiters(s);
 	for (chi_served_stream *stream = s->streams; stream != NULL; stream = stream->next) {
 		chi_session_answer_waiters(s, stream, true);
 		chi_cond_signal(&stream->work);

@@ -2,6 +2,7 @@
 // is a thread that runs its commands in order. The lock guards shared fields.
 #pragma once
 
+#include "base/atomic.h"
 #include "base/lock.h"
 #include "base/status.h"
 #include "base/team.h"
@@ -24,11 +25,34 @@ typedef struct {
 	uint64_t address, incarnation;
 } chi_served_reading;
 
+// In memory of a server, which servers of this host read together with the program's memory there.
+// Without a release, the server's memory lies where it lay before.
+typedef struct {
+	uint64_t incarnation;
+	chi_atomic64 releases;
+} chi_served_proof;
+
+// Of an allocation of another server.
+typedef struct {
+	uint64_t address, bytes, memory, proof, releases;
+} chi_served_location;
+
 // Freed when all streams have passed this task.
 typedef struct {
 	uint64_t address;
 	size_t users;
 } chi_served_release;
+
+// To another server, awaited by a stream's thread.
+typedef struct chi_served_request {
+	struct chi_served_request *next;
+	uint64_t token;
+	uint32_t server;
+	bool done;
+	chi_error error;
+	void *to; // for bytes that are read; or NULL
+	size_t bytes;
+} chi_served_request;
 
 typedef struct chi_served_task {
 	struct chi_served_task *next;
@@ -37,6 +61,7 @@ typedef struct chi_served_task {
 	uint32_t command;
 	const unsigned char *body;
 	size_t bytes;
+	chi_served_request *request; // a FOLLOW of another server's stream, sent on arrival; or NULL
 } chi_served_task;
 
 // Another server's wait for a stream.
@@ -44,6 +69,7 @@ typedef struct chi_served_waiter {
 	struct chi_served_waiter *next;
 	chi_peer *peer;
 	uint64_t token, number;
+	uint32_t stream;
 } chi_served_waiter;
 
 typedef struct chi_served_stream {
@@ -79,16 +105,7 @@ typedef struct chi_served_message {
 	chi_pack pack;
 } chi_served_message;
 
-// To another server, awaited by a stream's thread.
-typedef struct chi_served_request {
-	struct chi_served_request *next;
-	uint64_t token;
-	uint32_t server;
-	bool done;
-	chi_error error;
-	void *to; // for bytes that are read; or NULL
-	size_t bytes;
-} chi_served_request;
+enum { CHI_SERVED_LOCATIONS = 16 };
 
 typedef struct chi_served_peer {
 	struct chi_served_peer *next;
@@ -97,7 +114,10 @@ typedef struct chi_served_peer {
 	char address[128];
 	chi_peer *peer; // NULL: not dialled, or lost
 	bool joined;
-	int64_t pid; // with the lock; 0: memory cannot be read
+	// With the lock:
+	int64_t pid; // 0: memory cannot be read
+	chi_served_location location[CHI_SERVED_LOCATIONS]; // the last ones; bytes 0: none
+	unsigned located;
 	chi_served_message *first, **last; // kept until it has joined
 } chi_served_peer;
 
@@ -105,6 +125,7 @@ struct chi_session {
 	chi_hub *hub;
 	chi_peer *program;
 	uint64_t incarnation;
+	chi_served_proof proof;
 	chi_served_reading lender; // the program
 	uint32_t number; // of this server, in addresses
 	int devices, cores;
@@ -112,7 +133,10 @@ struct chi_session {
 	chi_mutex lock;
 	chi_cond progress; // of a command or request
 	bool ending, broken; // broken: an awaited message is missing
+	bool serving; // the network thread has the lock, and sends messages afterwards
 	chi_served_stream *streams, *closed;
+	uint32_t opened; // the last stream's number
+	chi_served_waiter *early; // for later streams
 	chi_served_memory *memory;
 	size_t memory_count, memory_capacity;
 	uint64_t credit; // bytes of done frames, not yet reported
@@ -129,6 +153,8 @@ void chi_session_free(chi_session *s); // waits for running commands
 choir_status chi_session_take(chi_session *s, unsigned char *data, size_t bytes);
 // The lock is held. NULL: a failure.
 void *chi_session_find(chi_session *s, uint64_t address, size_t bytes, choir_device **device);
+const chi_served_memory *chi_session_find_allocation(
+		const chi_session *s, uint64_t address, size_t bytes);
 // Takes the pack. The lock is held.
 choir_status chi_session_post(
 		chi_session *s, chi_peer *peer, uint32_t server, uint16_t kind, chi_pack *pack);

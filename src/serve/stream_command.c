@@ -192,12 +192,13 @@ static choir_status follow_here(chi_served_stream *s, uint32_t number, uint64_t 
 	return status;
 }
 
-static choir_status follow(chi_served_stream *s, chi_unpack *u)
+static choir_status follow(chi_served_stream *s, chi_unpack *u, const chi_served_request *r)
 {
 	const uint32_t server = chi_unpack_u32(u), number = chi_unpack_u32(u);
 	const uint64_t command = chi_unpack_u64(u);
-	return server == s->session->number ? follow_here(s, number, command)
-										: chi_session_await(s, server, number, command);
+	if (server == s->session->number)
+		return follow_here(s, number, command);
+	return r == NULL ? CHOIR_NO_MEMORY : chi_session_await(s->session, r);
 }
 
 choir_status chi_served_run(chi_served_stream *s, const chi_served_task *t)
@@ -224,7 +225,7 @@ choir_status chi_served_run(chi_served_stream *s, const chi_served_task *t)
 		status = run_kernel(s, &u);
 		break;
 	default:
-		status = follow(s, &u);
+		status = follow(s, &u, t->request);
 	}
 	if (status == CHOIR_OK)
 		status = chi_unpack_end(&u, "of a stream");

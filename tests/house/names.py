@@ -27,6 +27,7 @@ WRITABLE = {
     "cuda_loader.c": {"cuda cuda_mutex asked_for wanted warned missing_why": "libchoir-cuda, once it is open"},
     "remote_device.c": {"all": "the connections to servers of devices, and the devices' numbers"},
     "remote_client.c": {"waits": "how often a server was waited for, for tests"},
+    "peer_transfer.c": {"requests": "how often servers have asked other servers, for tests"},
     "kernel_registry.c": {"registry": "the kernel registry"},
     "hdf5_library.c": {"hdf5 hdf5_mutex": "the HDF5 library, once it is loaded, and who is in it",
                        "hdf5_print hdf5_print_data": "what the host has it do with errors"},

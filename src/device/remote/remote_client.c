@@ -1,6 +1,7 @@
-// The program's connection to a server of devices. Its thread sleeps while idle. While commands
-// come it polls, at first often and then every 0.5 ms: only an awaited call wakes it, and a frame
-// carries many commands. After a sleep the server has nothing to do.
+// The program's connection to a server of devices. Its thread sleeps while idle, and after it has
+// sent commands that the program waits for. While other commands come it polls, at first often and
+// then every 0.5 ms: only an awaited call wakes it, and a frame carries many commands. After a
+// sleep the server has nothing to do.
 #include "device/remote/remote_client.h"
 
 #include "base/alloc.h"
@@ -149,9 +150,11 @@ static bool take_commands(
 		const chi_pack empty = *commands;
 		*commands = r->outbox;
 		r->outbox = empty;
-		*active = now;
+		*active = r->awaited ? now - 2 * ACTIVE : now;
+		r->awaited = false;
 		chi_cond_broadcast(&r->changed);
 	}
+	r->woken = false;
 	r->asleep = !full && now > *active + ACTIVE;
 	*look = r->asleep ? FIRST_LOOK / 2 : fmin(2 * *look, LOOK);
 	*until = full || r->asleep ? HUGE_VAL : now + *look;
@@ -277,8 +280,9 @@ chi_remote_server *chi_remote_server_new(const char *address, uint32_t number)
 // The lock is held, here and below.
 static void wake(chi_remote_server *r, bool urgent)
 {
-	if (!urgent && !r->asleep)
+	if (r->woken || (!urgent && !r->asleep))
 		return;
+	r->woken = true;
 	r->asleep = false;
 	chi_hub_wake(r->hub);
 }
@@ -392,6 +396,7 @@ static choir_status ask(chi_remote_stream *s, uint64_t number)
 	chi_pack_u64(&r->outbox, number);
 	CHOIR_TRY(complete(r));
 	s->asked = number;
+	r->awaited = true;
 	chi_atomic64_add(&waits, 1);
 	wake(r, true);
 	return CHOIR_OK;

@@ -56,7 +56,8 @@ struct chi_remote_server {
 	chi_cond changed;
 	chi_pack outbox;
 	size_t start;
-	bool asleep;
+	bool asleep, woken; // woken: since the thread has last taken commands
+	bool awaited; // the outbox has a SYNC
 	bool joined, stops;
 	chi_error end;
 	uint64_t in_flight; // bytes

@@ -205,10 +205,10 @@ static choir_status open_stream(void *self, void *stream)
 	chi_remote_server *r = d->server;
 	chi_remote_stream *s = stream;
 	s->server = r;
-	chi_mutex_lock(&r->lock);
-	s->number = ++r->next_stream;
-	chi_mutex_unlock(&r->lock);
-	CHOIR_TRY(chi_remote_begin(r, s, CHI_COMMAND_OPEN, 4));
+	CHOIR_TRY(chi_remote_begin(r, NULL, CHI_COMMAND_OPEN, 4));
+	s->number = ++r->next_stream; // in the order of the commands
+	if (!r->outbox.failed)
+		chi_put_number(r->outbox.data + r->start + 4, s->number, 4);
 	chi_pack_u32(&r->outbox, (uint32_t) d->device);
 	const bool failed = r->outbox.failed;
 	if (!failed) {

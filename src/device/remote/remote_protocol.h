@@ -10,7 +10,7 @@
 
 #define CHI_REMOTE_ROLE "program"
 #define CHI_REMOTE_SERVER_ROLE "device server"
-#define CHI_REMOTE_PROTOCOL 2
+#define CHI_REMOTE_PROTOCOL 3
 
 enum {
 	CHI_REMOTE_COMMANDS = CHI_NET_OWN,
@@ -30,7 +30,9 @@ enum {
 	// Between servers of one host, which read each other's memory: where bytes are, and a request
 	// to read them. sender u64 is an address of the sender, at which it has the incarnation of the
 	// program's connection to the answering server, which proves the right process.
-	CHI_REMOTE_LOCATE, // address u64, bytes u64; ANSWER: memory u64, sender u64
+	// ANSWER: address u64 and bytes u64 of the allocation, memory u64, sender u64, and releases
+	// u64, which the sender has behind the incarnation: how often it has freed memory.
+	CHI_REMOTE_LOCATE, // address u64, bytes u64
 	CHI_REMOTE_TAKE, // address u64, bytes u64, memory u64, sender u64
 	// Server to server: token u64, status u32, text, then read bytes.
 	CHI_REMOTE_ANSWER

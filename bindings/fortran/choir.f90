@@ -426,6 +426,7 @@ type, bind(c) :: choir_csv_inferred
   type(c_ptr) :: other = c_null_ptr
   integer(c_int64_t) :: other_row = 0
   integer(c_int64_t) :: others = 0
+  logical(c_bool) :: not_utf8 = .false.
 end type
 
 type, bind(c) :: choir_feature
@@ -563,10 +564,11 @@ type, bind(c) :: choir_attention_options
 end type
 
 type, bind(c) :: choir_recurrent_options
-  integer(c_size_t) :: size = 32
+  integer(c_size_t) :: size = 40
   type(c_ptr) :: state = c_null_ptr
   type(c_ptr) :: cell = c_null_ptr
   type(c_ptr) :: last_cell = c_null_ptr
+  type(c_ptr) :: lengths = c_null_ptr
 end type
 
 type, bind(c) :: choir_batch_norm_options
@@ -650,7 +652,7 @@ type, bind(c) :: choir_optimizer_options
 end type
 
 type, bind(c) :: choir_model_options
-  integer(c_size_t) :: size = 144
+  integer(c_size_t) :: size = 152
   type(c_ptr) :: name = c_null_ptr
   type(c_ptr) :: layer = c_null_ptr
   type(c_funptr) :: forward = c_null_funptr
@@ -668,6 +670,7 @@ type, bind(c) :: choir_model_options
   type(c_funptr) :: train_step = c_null_funptr
   type(c_funptr) :: test_step = c_null_funptr
   integer(c_int) :: saved = 0
+  type(c_ptr) :: lengths = c_null_ptr
 end type
 
 type, bind(c) :: choir_fit_progress
@@ -3053,6 +3056,30 @@ interface
     type(c_ptr), value :: state
     type(c_ptr) :: r_
   end function
+  function choir_sequence_mask(lengths, t) bind(c) result(r_)
+    import
+    type(c_ptr), value :: lengths
+    integer(c_int64_t), value :: t
+    type(c_ptr) :: r_
+  end function
+  function choir_zero_padding(x, lengths) bind(c) result(r_)
+    import
+    type(c_ptr), value :: x
+    type(c_ptr), value :: lengths
+    type(c_ptr) :: r_
+  end function
+  function choir_reverse_sequence(x, lengths) bind(c) result(r_)
+    import
+    type(c_ptr), value :: x
+    type(c_ptr), value :: lengths
+    type(c_ptr) :: r_
+  end function
+  function choir_last_timestep(x, lengths) bind(c) result(r_)
+    import
+    type(c_ptr), value :: x
+    type(c_ptr), value :: lengths
+    type(c_ptr) :: r_
+  end function
   function choir_layer_norm(x, scale, offset, epsilon) bind(c) result(r_)
     import
     type(c_ptr), value :: x
@@ -3370,6 +3397,13 @@ interface
     import
     type(c_ptr), value :: l
     type(c_ptr), value :: x
+    type(c_ptr) :: r_
+  end function
+  function choir_layer_apply_sequences(l, x, lengths) bind(c) result(r_)
+    import
+    type(c_ptr), value :: l
+    type(c_ptr), value :: x
+    type(c_ptr), value :: lengths
     type(c_ptr) :: r_
   end function
   function choir_layer_regularization_loss(l, r) bind(c) result(r_)

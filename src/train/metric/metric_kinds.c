@@ -25,17 +25,19 @@ static choir_tensor *weigh(const choir_metric *m, choir_tensor *x, choir_tensor 
 			chi_shape_print(&weights->shape, have), chi_shape_print(&x->shape, need));
 }
 
+// *labels loses a last axis of 1.
 static choir_status check_classes(
-		const choir_metric *m, const choir_tensor *scores, const choir_tensor *labels)
+		const choir_metric *m, const choir_tensor *scores, choir_tensor **labels)
 {
 	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT], classes[32] = "classes";
-	const choir_shape *s = &scores->shape, *l = &labels->shape;
-	choir_shape each = *l;
+	const choir_shape *s = &scores->shape, *l = &(*labels)->shape;
 	const int64_t known = m->kind == CHI_METRIC_PER_CLASS ? m->k : m->classes;
 	choir_shape rows = *s;
-	each.rank -= l->rank == s->rank && l->rank > 0 && l->dim[l->rank - 1] == 1;
-	if (s->rank >= 2 && (rows.rank--, chi_shape_equal(&rows, &each)) &&
-			!chi_dtype_is_float(labels->dtype) && (known == 0 || known == s->dim[rows.rank]))
+	rows.rank -= rows.rank > 0;
+	if ((*labels = chi_match_last_axis(*labels, &rows)) == NULL)
+		return choir_error_status();
+	if (s->rank >= 2 && chi_shape_equal(&rows, &(*labels)->shape) &&
+			!chi_dtype_is_float((*labels)->dtype) && (known == 0 || known == s->dim[rows.rank]))
 		return CHOIR_OK;
 	if (known != 0)
 		snprintf(classes, sizeof classes, "%" PRId64, known);
@@ -43,7 +45,8 @@ static choir_status check_classes(
 			"metric \"%s\": %s needs scores [n, .., %s] and integer labels [n, ..]; they are %s "
 			"and %s %s",
 			m->name, m->kind == CHI_METRIC_CONFUSION ? "a confusion matrix" : "accuracy", classes,
-			chi_shape_print(s, have), choir_dtype_name(labels->dtype), chi_shape_print(l, also));
+			chi_shape_print(s, have), choir_dtype_name((*labels)->dtype),
+			chi_shape_print(l, also));
 }
 
 // x in one axis.
@@ -196,7 +199,7 @@ static choir_status add_found(const choir_metric *m, choir_tensor *scores, choir
 static choir_status add_top_k(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
 		choir_tensor *weights, choir_tensor *sum[])
 {
-	CHOIR_TRY(check_classes(m, scores, labels));
+	CHOIR_TRY(check_classes(m, scores, &labels));
 	const int64_t classes = scores->shape.dim[labels->shape.rank];
 	choir_shape column = labels->shape;
 	column.dim[column.rank++] = 1;
@@ -218,7 +221,7 @@ static choir_status add_top_k(const choir_metric *m, choir_tensor *scores, choir
 static choir_status add_per_class(const choir_metric *m, choir_tensor *scores,
 		choir_tensor *labels, choir_tensor *weights, choir_tensor *sum[])
 {
-	CHOIR_TRY(check_classes(m, scores, labels));
+	CHOIR_TRY(check_classes(m, scores, &labels));
 	choir_tensor *label = choir_cast(labels, CHOIR_I64);
 	CHOIR_TRY(check_labels(m, label, m->k));
 	choir_tensor *hit = choir_cast(choir_equal(choir_argmax(scores, -1), label), CHOIR_F64);
@@ -363,7 +366,7 @@ static choir_status count_mean(const choir_metric *m, choir_tensor *values, choi
 static choir_status count_accuracy(const choir_metric *m, choir_tensor *scores,
 		choir_tensor *labels, choir_tensor *weights, choir_tensor **total, choir_tensor **count)
 {
-	CHOIR_TRY(check_classes(m, scores, labels));
+	CHOIR_TRY(check_classes(m, scores, &labels));
 	choir_tensor *off = choir_subtract(choir_argmax(scores, -1), choir_cast(labels, CHOIR_I64));
 	choir_tensor *wrong = choir_cast(choir_cast(off, CHOIR_BOOL), CHOIR_F64);
 	*total = choir_sum(weigh(m, wrong, weights), CHOIR_ALL_AXES);
@@ -379,7 +382,7 @@ static choir_status count_confusion(const choir_metric *m, choir_tensor *scores,
 		choir_tensor *labels, choir_tensor **total, choir_tensor **count)
 {
 	choir_frame *f = scores->frame;
-	CHOIR_TRY(check_classes(m, scores, labels));
+	CHOIR_TRY(check_classes(m, scores, &labels));
 	choir_tensor *label = choir_cast(flat(labels), CHOIR_I64), *ones = ones_like(label);
 	CHOIR_TRY(check_labels(m, label, m->classes));
 	choir_tensor *size = choir_fill(f, CHOIR_I64, CHOIR_SCALAR, (double) m->classes);

@@ -1,4 +1,4 @@
-// Waits of threads: the kernel's futex, and gates above it. Tests schedule both (tests/schedule).
+// The kernel's futex, and gates above it. Tests schedule both (tests/schedule).
 #pragma once
 
 #include "base/atomic.h"

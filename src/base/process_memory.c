@@ -1,4 +1,4 @@
-// Copies between processes by process_vm_readv, which needs no preparation by the other process.
+// Copies by process_vm_readv, which needs no preparation by the other process.
 #include "base/process_memory.h"
 
 #include "base/atomic.h"

@@ -1,4 +1,4 @@
-// Fields of messages as little-endian bytes, and back.
+// Fields as bytes, and back.
 #include "base/serialization.h"
 
 #include "base/alloc.h"

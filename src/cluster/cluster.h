@@ -45,7 +45,7 @@ choir_cluster *chi_cluster_open(const choir_transport_table *transport, const vo
 // Checks them; *all has the defaults.
 choir_status chi_cluster_take_options(const choir_cluster_options *o, choir_cluster_options *all);
 struct chi_roles;
-// After the opening: compares the settings of the workers, and takes the role. NULL gives NULL.
+// Compares the workers' settings, and takes the role. NULL gives NULL.
 choir_cluster *chi_cluster_settle(
 		choir_cluster *c, const struct chi_roles *r, const choir_cluster_options *o);
 // Negative: no limit.
@@ -62,7 +62,6 @@ uint64_t chi_cluster_next(choir_cluster *c);
 // CHOIR_CANCELLED, with the first cause.
 choir_status chi_cluster_check(choir_cluster *c);
 
-// Settings must be equal on all workers.
 enum { CHI_SETTINGS = 16, CHI_SETTING_NAME = 24, CHI_SETTING_VALUE = 72 };
 typedef struct {
 	char name[CHI_SETTING_NAME], value[CHI_SETTING_VALUE];

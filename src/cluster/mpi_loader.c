@@ -1,5 +1,5 @@
 // libchoir links no MPI: each MPI has a libchoir-mpi-NAME.so. With another MPI than the
-// launcher's, each process would be a job of one worker; two MPIs in one process would call each
+// launcher's, each process would be a job of its own; two MPIs in one process would call each
 // other's functions.
 #include "cluster/mpi_loader.h"
 
@@ -126,7 +126,7 @@ static choir_status find_gpu_aware(choir_toggle *aware)
 	return CHOIR_OK;
 }
 
-// Workers wait for each other when they come and leave: for as long as a process takes.
+// Workers wait for each other when they come and leave.
 static void nap(void)
 {
 	chi_thread_nap(50e-6);

@@ -69,7 +69,7 @@ choir_status chi_roles_settle(chi_roles *r)
 	bool any = false;
 	for (int i = 0; i < CHI_TASKS; i++)
 		any |= r->count[i] > 0;
-	// Cloud services give the only process of a job a task without a cluster.
+	// Cloud services give a job's only process a task without a cluster.
 	if (!any && r->index == 0 && (r->task == CHI_TASK_CHIEF || r->task == CHI_TASK_WORKER))
 		r->task_given = false;
 	if (!any && (!r->task_given || r->task == CHI_TASK_EVALUATOR)) {

@@ -83,7 +83,6 @@ static double system_now(void *self)
 	return chi_clock_now();
 }
 
-// Spins, then yields, then sleeps longer and longer.
 static void system_pause(void *self, int turn, double until)
 {
 	enum { SPINS = 200, YIELDS = 2000 };

@@ -1,5 +1,5 @@
-// A communicator: a strategy's devices and the algorithm of their collectives. Strategies do not
-// share one, so their collectives never interfere.
+// A communicator: a strategy's devices and the algorithm of their collectives. Strategies share
+// none, so their collectives never interfere.
 #pragma once
 
 #include "choir/extend/cross_device_ops_table.h"

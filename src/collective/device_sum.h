@@ -1,5 +1,5 @@
-// An all-reduce between workers in devices' memory, which the transport takes (GPU-aware MPI).
-// Additions have the order of those in host memory, and the same bits.
+// An all-reduce between workers in devices' memory, which the transport takes (GPU-aware MPI). The
+// bits are those of sums in host memory.
 #pragma once
 
 #include "collective/process_group.h"

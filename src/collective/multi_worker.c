@@ -1,7 +1,6 @@
 // Three rendezvous: the devices reduce chunks to this worker's nodes of the canonical tree, one
 // thread exchanges the nodes with the other workers, the devices broadcast the sum. The exchange
-// is a chunk of its rendezvous, so a failed wait returns after nothing more is sent from its
-// memory.
+// is a chunk of its rendezvous, so even a failed wait returns after it.
 //
 // Small sums are exchanged in buckets: all that a thread has joined when it waits. Buckets need
 // one device per worker, so that all workers join and wait in the same order.
@@ -116,8 +115,8 @@ static void abort_wait(void *self)
 	abort_rendezvous(self);
 }
 
-// When no thread here is in a collective. An exchanging thread would wait for the others, so it is
-// ended first.
+// When no thread here is in a collective. An exchange would wait for the others, so it is ended
+// first.
 static void abort_workers(void *self)
 {
 	multi_worker *w = self;

@@ -318,8 +318,7 @@ static choir_status add_up(const all_reducing *s)
 		.n = (size_t) p->first_node[p->workers],
 		.partial_sums = p->partial_sum };
 	const choir_collective *const one[] = { &all };
-	// With two rounds, sums are made apart and then copied: other workers' caches have the
-	// destination, where memcpy's stores of whole lines are faster.
+	// With two rounds, sums are made apart and then copied (0060).
 	const int64_t max = CHI_SEPARATE_SUM_BYTES / (int64_t) s->size;
 	const int64_t step = s->once || max > CHI_CHUNK ? CHI_CHUNK : max;
 	for (int64_t first = 0; first < count; first += step) {

@@ -1,9 +1,8 @@
-// Exchanges of memory between workers: the host's, or a device's if the transport takes it. One
-// begins with a message from every worker to every other; numbers and fingerprints show whether
-// all make the same exchange (docs/decisions/0028, 0060).
+// Exchanges of memory between workers: the host's, or a device's if the transport takes it.
+// Numbers and fingerprints show whether all make the same one (docs/decisions/0028, 0060).
 //
-// One thread at a time uses a process group, in the same order on all workers. A second group,
-// with another tag, may work at the same time.
+// One thread at a time uses a group, in the same order on all workers. A second one, with another
+// tag, may work at the same time.
 #pragma once
 
 #include "base/alloc.h"
@@ -60,7 +59,7 @@ choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
 // As above, in the memory of the stream's device, without key. The parts are final.
 choir_status chi_process_group_all_reduce_on_device(chi_process_group *p, chi_stream *stream,
 		const choir_collective *c, const choir_partial_sum own[], void *sum);
-// Whether each worker adds up all of such a sum itself.
+// Whether each worker adds up such a sum itself.
 bool chi_process_group_needs_one_round(const chi_process_group *p, size_t bytes);
 static inline bool chi_process_group_knows(const chi_process_group *p, uint64_t key)
 {

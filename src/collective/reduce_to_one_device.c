@@ -1,5 +1,4 @@
-// For any devices: one thread copies all parts to the root, sums them, and copies the sum to the
-// others.
+// For any devices: one thread sums all parts on the root, and copies the sum to the others.
 #include "collective/chunk_transfer.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)

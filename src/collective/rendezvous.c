@@ -189,8 +189,8 @@ static choir_status await_others(
 	}
 }
 
-// The last member to join usually does a single chunk alone. The others poll first: touching the
-// chunk's memory would take it from that thread's cache.
+// The last member to join usually does a single chunk alone. The others poll first, and leave its
+// memory in that thread's cache.
 static bool look_on(const chi_rendezvous *m, const chi_round *s, int member, uint32_t target)
 {
 	if (s->chunks != 1 || m->member[member].last || !m->spin)

@@ -48,7 +48,6 @@ choir_distributed_dataset *choir_closure_dataset(choir_closure *c, const char *n
 	return d->data;
 }
 
-// From the function's results.
 static choir_status make_values(choir_closure *c, chi_named_values *v)
 {
 	chi_remote_worker *w = c->worker;

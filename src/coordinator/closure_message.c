@@ -1,4 +1,4 @@
-// Arguments and results of closures, sets of tensors, as bytes.
+// Sets of tensors as bytes, and back.
 #include "coordinator/closure_message.h"
 
 #include "base/alloc.h"

@@ -428,7 +428,6 @@ static bool is_called(const choir_coordinator *c)
 	return c->call == NULL;
 }
 
-// On each worker, by the network thread.
 static choir_status call_all(choir_coordinator *c, chi_call *call)
 {
 	chi_mutex_lock(&c->network.lock);

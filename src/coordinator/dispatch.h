@@ -33,7 +33,6 @@ bool chi_dispatch_ready(const chi_dispatch *d);
 // On each worker. The caller gets a reference to each closure.
 choir_status chi_dispatch_call_all(
 		chi_dispatch *d, int function, int capacity, chi_closure *closure[], int *n);
-// For each turn of the hub.
 void chi_dispatch_turn(chi_dispatch *d);
 // Afterwards awaited counts down to 0. Every server gets the same state.
 void chi_dispatch_snapshot(chi_dispatch *d);

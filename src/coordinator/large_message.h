@@ -1,5 +1,5 @@
 // A message that refers to its large fields. On the same host, the receiver reads them from the
-// sender's memory. Otherwise, or where the system forbids this, the sender joins all bytes (0101).
+// sender's memory, if the system allows it. Else the sender joins all bytes (0101).
 #pragma once
 
 #include "base/alloc.h"
@@ -23,7 +23,7 @@ void chi_large_message_free(chi_large_message *m);
 void chi_large_message_add(chi_large_message *m, const void *data, size_t bytes);
 size_t chi_large_message_bytes(const chi_large_message *m);
 void chi_large_message_join(const chi_large_message *m, chi_pack *to);
-// Appends the message's size, then the number, addresses and sizes of its parts.
+// Appends where the message's parts lie.
 void chi_large_message_offer(const chi_large_message *m, chi_pack *to);
 
 // A field of chi_large_message_add; NULL after a failure.

@@ -1,5 +1,5 @@
-// A parameter server's side of the messages: makes each change once, and refuses fenced workers. A
-// state machine on a hub; chi_server_model has the values.
+// A parameter server's side of the messages. A state machine on a hub; chi_server_model has the
+// values.
 #pragma once
 
 #include "coordinator/large_message.h"

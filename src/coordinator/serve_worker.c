@@ -1,6 +1,5 @@
-// A worker: the main thread runs closures, and network_thread.h sends and receives. A run begins
-// with the servers' values. Changes are sent when made, and a closure is done when the servers
-// have answered all.
+// A worker: the main thread runs closures, and network_thread.h sends and receives. Changes are
+// sent when made, and a closure is done when the servers have answered all.
 #include "coordinator/serve_worker.h"
 
 #include "coordinator/dial.h"

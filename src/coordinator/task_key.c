@@ -1,4 +1,4 @@
-// The key of a task's job: a file, or the bytes that a supervisor has passed.
+// A key comes in a file, or as bytes from a supervisor.
 #include "coordinator/task_key.h"
 
 #include "trace/health.h"

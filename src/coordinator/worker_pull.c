@@ -1,5 +1,5 @@
-// A worker pulls values from the servers: at a run's beginning the variables that runs read whole,
-// and rows when they are first read.
+// A worker pulls values: at a run's beginning the variables that are read whole, and rows when
+// they are first read.
 #include "coordinator/worker_pull.h"
 
 #include "base/alloc.h"

@@ -73,8 +73,7 @@ static choir_status send_joined(chi_remote_worker *w, int i, const chi_large_mes
 	return send_change(w, i, CHI_MESSAGE_PUSH, &pack);
 }
 
-// Offered messages must stay until all servers have answered. A server that cannot read its
-// message gets it by the connection.
+// Offered messages must stay until all servers have answered.
 static choir_status send_pushes(chi_remote_worker *w, const chi_large_message message[])
 {
 	enum { SMALL = 16384 }; // bytes

@@ -1,5 +1,5 @@
 // A stage writes blocks of examples into the reader's memory. With random access it reads examples
-// by number, and the core keeps its position; streams keep their own.
+// by number, at the core's position; streams keep their own.
 #pragma once
 
 #include "base/atomic.h"
@@ -38,7 +38,7 @@ typedef struct {
 	bool gone; // data cannot be read twice
 	uint64_t (*signature)(const choir_dataset *d);
 	chi_files files;
-	// Keeps every count-th file from index on. NULL: the source has one file.
+	// As chi_dataset_shard_files. NULL: one file.
 	choir_status (*shard_files)(choir_dataset *d, int64_t count, int64_t index);
 	const char *(*path)(const choir_dataset *d, int64_t i);
 	// For stores of elements: whose. CHOIR_INVALID: another share.

@@ -1,5 +1,5 @@
-// A stage that converts examples commutes with one that selects or moves them. So to_float moves
-// behind a shuffle, whose buffer then holds bytes instead of floats.
+// Converting examples commutes with selecting or moving them. So to_float moves behind a shuffle,
+// whose buffer then holds bytes instead of floats.
 #include "data/reorder.h"
 
 #include "data/dataset.h"

@@ -1,5 +1,5 @@
-// Shards a chain by its files, or where the program gave a hint. A first pass only checks, so a
-// failure changes nothing.
+// Shards by files, or where the program gave a hint. A first pass only checks, so a failure
+// changes nothing.
 #include "data/dataset/take_skip_shard.h"
 
 static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count)

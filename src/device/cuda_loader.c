@@ -1,5 +1,4 @@
-// libchoir links no CUDA. Without NVIDIA's driver the only cost is a look at the driver's files,
-// once.
+// libchoir links no CUDA. Without NVIDIA's driver, a single look at its files is the only cost.
 #include "device/cuda_loader.h"
 
 #include "base/atomic.h"
@@ -20,7 +19,7 @@ enum { PATH = 4096, WHY = 400 };
 #define CHI_LIBRARY_DIRECTORY "../lib" // relative to programs
 #endif
 
-// Ranked below the list of devices, to which the library's device is added.
+// Ranked below the list of devices, to which the library adds its own.
 static chi_mutex cuda_mutex = CHI_MUTEX_STATIC(CHI_RANK_CLUSTER, "libchoir-cuda");
 static chi_atomic32 asked_for; // set last; then all are constant
 static const choir_cuda_plugin *cuda;

@@ -40,7 +40,7 @@ static chi_cond list_changed;
 static device_kind kinds[MAX_KINDS];
 static int kind_count;
 
-// Stubs for missing slots fail with CHOIR_UNSUPPORTED or do nothing.
+// Stubs for missing slots.
 
 static choir_status missing(const char *slot)
 {
@@ -274,7 +274,6 @@ choir_status choir_register_device(const choir_device_table *given)
 	return status;
 }
 
-// libchoir-cuda registers this kind when it is opened.
 static bool is_of_cuda(const char *kind)
 {
 	return strcasecmp(kind, "gpu") == 0 || strcasecmp(kind, "cuda") == 0;

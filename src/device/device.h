@@ -69,14 +69,13 @@ choir_status chi_stream_wait_up_to(chi_stream *s, uint64_t event);
 // s may use its device's memory until event.
 void chi_stream_abandon(chi_stream *s, uint64_t event);
 // Waits for all work, up to 60 s (CHOIR_TIMEOUT), and returns the first failure. Even then, memory
-// may go back to the device's pool.
+// may go back to the pool.
 choir_status chi_stream_wait(chi_stream *s);
 // Waits also after a failure to queue work. Returns status, or else the wait's.
 choir_status chi_stream_finish(chi_stream *s, choir_status status);
 // For tests.
 void chi_stream_set_timeout(double seconds);
-// Copy between host and device memory after queued work. Host memory is not used after the return,
-// even on failure.
+// Copy after queued work. Host memory is not used after the return, even on failure.
 choir_status chi_stream_fetch(chi_stream *s, void *to, const void *from, size_t bytes);
 choir_status chi_stream_send(chi_stream *s, void *to, const void *from, size_t bytes);
 // From host to device memory; up to 1 MiB is only queued. The host memory may change at once; the
@@ -85,8 +84,8 @@ choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t b
 // As post, but the host memory may change only after a wait for the stream.
 choir_status chi_stream_post_kept(chi_stream *s, void *to, const void *from, size_t bytes);
 
-// Queues a copy to the host. After a wait, the second function moves the bytes to `to` and frees
-// it. to NULL: the wait failed, and the stream keeps the copy.
+// Queues a copy to the host. After a wait, the second moves the bytes to `to` and frees it. to
+// NULL: the wait failed, and the stream keeps the copy.
 chi_staging_buffer *chi_stream_fetch_later(chi_stream *s, const void *from, size_t bytes);
 void chi_stream_take_fetched(chi_stream *s, chi_staging_buffer *fetched, void *to, size_t bytes);
 

@@ -14,7 +14,7 @@ struct chi_staging_buffer {
 	size_t bytes;
 	_Alignas(64) char memory[];
 };
-// Pinned if possible. Pinned buffers are kept, because pinning takes long.
+// Pinned if possible, and then kept, because pinning takes long.
 chi_staging_buffer *chi_staging_buffer_new(choir_device *d, size_t bytes);
 void chi_staging_buffer_free(chi_staging_buffer *staging);
 void chi_quarantine_keep(chi_stream *s, chi_staging_buffer *staging, uint64_t event);

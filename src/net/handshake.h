@@ -1,6 +1,5 @@
-// The dialling end sends HELLO. The listening end compares the protocol, the job and the facts,
-// and answers WELCOME or REFUSE with a reason. The dialling end compares the same. Until then
-// frames have at most 4 KiB.
+// The dialling end sends HELLO. The listening end answers WELCOME, or REFUSE with a reason. Both
+// compare protocol, job and facts. Until then frames have at most 4 KiB.
 #pragma once
 
 #include "net/link.h"

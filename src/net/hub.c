@@ -118,7 +118,6 @@ chi_peer *chi_hub_dial(chi_hub *h, const char *address, void *user)
 	return add_peer(h, connection, true, user);
 }
 
-// A failure ends the peer.
 static void check(chi_peer *p, choir_status status)
 {
 	if (p->gone || status == CHOIR_OK)
@@ -209,8 +208,8 @@ static choir_status take(chi_hub *h, chi_peer *p, const chi_net_frame *frame, co
 	return h->owner.frame(h->owner.user, p, frame, payload);
 }
 
-// A peer that ends drops messages until the other end has closed: after an earlier close, a
-// message on its way here would fail there before the goodbye is read.
+// A peer that ends drops messages until the other end has closed: if this end closed first, a
+// message on its way here would fail before the goodbye is read.
 static choir_status receive(chi_hub *h, chi_peer *p)
 {
 	p->more = false;

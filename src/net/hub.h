@@ -60,7 +60,7 @@ void chi_hub_free(chi_hub *h); // does not call lost
 choir_status chi_hub_listen(chi_hub *h, const char *address, char *bound, size_t size);
 // NULL: an invalid address, or no listener. lost reports later failures.
 chi_peer *chi_hub_dial(chi_hub *h, const char *address, void *user);
-// Waits for events until then, and handles them.
+// Waits for events until then.
 choir_status chi_hub_step(chi_hub *h, double until);
 void chi_hub_wake(chi_hub *h); // threads: any
 // As chi_peer_end for all peers; waits at most 2 seconds for delivery.
@@ -68,7 +68,7 @@ void chi_hub_end(chi_hub *h, choir_status status, const char *why);
 double chi_hub_now(chi_hub *h);
 int chi_hub_open_connections(const chi_hub *h);
 
-// After a failure the next step ends the peer (lost), so callers may ignore it.
+// Callers may ignore failures: the next step ends the peer (lost).
 choir_status chi_peer_send(
 		chi_peer *p, uint16_t kind, uint32_t stream, const choir_connection_part parts[], int n);
 choir_status chi_peer_send_pack(chi_peer *p, uint16_t kind, uint32_t stream, const chi_pack *pack);

@@ -18,6 +18,5 @@ typedef struct {
 choir_status chi_key_read(const char *path, chi_key *key);
 // 32 random bytes with mode 0600. CHOIR_STATE: the file exists.
 choir_status chi_key_make(const char *path);
-// Equal for equal keys.
 uint64_t chi_key_job(const chi_key *key);
 void chi_key_clear(chi_key *key);

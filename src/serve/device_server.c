@@ -106,7 +106,6 @@ static void lost(void *user, chi_peer *peer, choir_status status)
 	end_session(s);
 }
 
-// The program is told why its session ends.
 static void send_away(choir_server *s, choir_status status)
 {
 	chi_peer *program = s->session->program;

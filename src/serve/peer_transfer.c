@@ -1,4 +1,4 @@
-// Transfers directly between servers: a stream's thread sends requests and waits for the answers.
+// A stream's thread sends requests to other servers and waits for the answers.
 #include "serve/peer_transfer.h"
 
 #include "base/alloc.h"

@@ -335,7 +335,7 @@ static choir_status release(chi_session *s, chi_unpack *u)
 	return status;
 }
 
-// So that the answer may be here when the stream needs it.
+// The answer may be here when the stream needs it.
 static void ask_early(chi_session *s, chi_served_task *t)
 {
 	chi_unpack u = { .data = t->body, .bytes = t->bytes };

@@ -18,15 +18,14 @@ typedef struct {
 	size_t bytes, users;
 } chi_served_frame;
 
-// Another process's memory. An incarnation at the address, which this process knows, tells it from
-// another process of the same number.
+// Another process's memory. The incarnation at the address tells it from another process of the
+// same number.
 typedef struct {
 	int64_t pid; // 0: it cannot be read
 	uint64_t address, incarnation;
 } chi_served_reading;
 
-// In memory of a server, which servers of this host read together with the program's memory there.
-// Without a release, the server's memory lies where it lay before.
+// Servers of this host read it after the memory. Equal releases: no memory has moved.
 typedef struct {
 	uint64_t incarnation;
 	chi_atomic64 releases;

@@ -1,5 +1,5 @@
-// Runs a stream's commands, which are not trusted: addresses and sizes are compared with the
-// program's memory, kernels' tensors with their sizes.
+// Commands are not trusted: addresses and sizes are compared with the program's memory, kernels'
+// tensors with their sizes.
 #include "serve/stream_command.h"
 
 #include "base/alloc.h"

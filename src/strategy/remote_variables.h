@@ -14,8 +14,7 @@ typedef struct {
 
 typedef struct chi_remote {
 	void *user;
-	// Updates the copies before each run, and before the program reads or writes variables outside
-	// of runs.
+	// Updates the copies before each run, and before reads and writes outside of runs.
 	choir_status (*refresh)(void *user);
 	// After refresh, before a read of v: n rows, or all if row is NULL. Ignores invalid rows.
 	// NULL: refresh brings all. Threads: any.
@@ -51,7 +50,7 @@ static inline bool chi_remote_pushes(const choir_strategy *s)
 	return s->owner->remote != NULL && s->owner->remote->push != NULL;
 }
 
-// CHOIR_UNSUPPORTED for changes of only this process's copies of servers' variables.
+// CHOIR_UNSUPPORTED: would change only this process's copies.
 static inline choir_status chi_remote_refuse(const choir_strategy *s, const char *what)
 {
 	if (!chi_remote_pushes(s))

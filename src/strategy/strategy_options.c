@@ -1,4 +1,4 @@
-// Options of strategies, and of communication, which a call's override.
+// Options of strategies, and of calls, which override them.
 #include "strategy/strategy_options.h"
 
 #include "base/alloc.h"

@@ -114,7 +114,7 @@ static choir_status start_thread(prefetch *p)
 	return CHOIR_OK;
 }
 
-// With the mutex: for a portion, after PORTION_SECONDS any slot, or the end.
+// With the mutex.
 static void await(prefetch *p)
 {
 	const double deadline = chi_clock_deadline(PORTION_SECONDS);

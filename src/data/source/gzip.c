@@ -1,4 +1,4 @@
-// zlib verifies members; this file, that the last is complete and only members follow.
+// zlib verifies members; here: the last is complete, and only members follow.
 #include "data/source/gzip.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,5 @@
-// The program's connection to a server of devices. Its thread sleeps while idle, and after it has
-// sent commands that the program waits for. While other commands come it polls, at first often and
-// then every 0.5 ms: only an awaited call wakes it, and a frame carries many commands. After a
-// sleep the server has nothing to do.
+// The program's connection to a server of devices. While commands come its thread polls, so that a
+// frame carries many; else it sleeps. Only an awaited call wakes it while it polls (0093).
 #include "device/remote/remote_client.h"
 
 #include "base/alloc.h"
@@ -311,7 +309,6 @@ static choir_status wait_for_capacity(chi_remote_server *r, size_t bytes)
 	return check_end(r);
 }
 
-// A child of fork lacks the thread.
 static choir_status check_process(const chi_remote_server *r)
 {
 	if (chi_fork_generation() == r->generation)

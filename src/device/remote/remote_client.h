@@ -73,13 +73,12 @@ struct chi_remote_server {
 	bool knows[CHI_REMOTE_SERVERS];
 };
 
-// Waits until the server has joined; then it is never freed. NULL: CHOIR_NOT_FOUND: no listener;
-// or the server's reason for a refusal.
+// Waits until the server has joined; then it is never freed. NULL: CHOIR_NOT_FOUND (no listener),
+// or the reason for a refusal.
 chi_remote_server *chi_remote_server_new(const char *address, uint32_t number);
 
-// Locks the server and begins a command; the caller adds its body to r->outbox. s may be NULL.
-// bytes: about those of the body. Waits while the server has too much work. After a failure the
-// server is not locked.
+// Locks the server, unless it fails, and begins a command; the caller adds its body to r->outbox.
+// s may be NULL. bytes: about the body's. Waits while the server has too much work.
 choir_status chi_remote_begin(
 		chi_remote_server *r, chi_remote_stream *s, uint32_t command, size_t bytes);
 // Unlocks the server. CHOIR_NO_MEMORY: the command is not sent.
@@ -87,8 +86,8 @@ choir_status chi_remote_end(chi_remote_server *r, chi_remote_stream *s);
 // Drops the command and unlocks the server.
 void chi_remote_cancel(chi_remote_server *r);
 void chi_remote_flush(chi_remote_server *r);
-// Memory of CHI_REMOTE_PIECE bytes that belongs to the stream until its command loan->number is
-// done, which the caller sets. NULL: there is none, or the server cannot read it.
+// CHI_REMOTE_PIECE bytes, the stream's until its command loan->number, which the caller sets, is
+// done. NULL: none, or the server cannot read it.
 chi_remote_loan *chi_remote_lend(chi_remote_stream *s);
 choir_status chi_remote_wait(chi_remote_stream *s, uint64_t number, double seconds);
 uint64_t chi_remote_waits(void);

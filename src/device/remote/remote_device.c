@@ -259,7 +259,7 @@ static choir_status introduce(chi_remote_server *r, const chi_remote_server *oth
 	return chi_remote_end(r, NULL);
 }
 
-// Only where the bytes lie is sent. The server's lock is held until the end.
+// The server's lock is held until the end.
 static choir_status queue_take(chi_remote_stream *s, uint64_t to, const void *from, size_t bytes)
 {
 	chi_pack *p = &s->server->outbox;
@@ -427,7 +427,7 @@ static choir_status wait_stream(void *stream, uint64_t event, double seconds)
 	return chi_remote_wait(stream, event, seconds);
 }
 
-// Indices belong to names, so there are no devices by index.
+// Devices have names only.
 static int count_devices(void)
 {
 	return 0;

@@ -11,7 +11,7 @@ typedef struct {
 } chi_remote_self;
 
 extern const choir_device_table chi_remote_table;
-// As the table's copy, from host memory that does not change until the stream has been waited for.
+// As the table's copy; the host memory must not change before a wait for the stream.
 choir_status chi_remote_copy_kept(void *stream, void *to, const void *from, size_t bytes);
 
 typedef char chi_remote_names[CHI_REMOTE_DEVICES][CHI_REMOTE_NAME];

@@ -3,7 +3,7 @@
 // A frame has many commands: four fields of 32 bits (kind, stream, bytes of the body, zero) and a
 // body. A stream's commands are numbered from 1 and run in order; others take effect on arrival.
 // The program chooses addresses of memory, so no call waits for an answer: bit 63, the server's
-// number in bits 48 to 62, and a count. No processor accepts such an address.
+// number in bits 48 to 62, and a count.
 #pragma once
 
 #include "net/hub.h"
@@ -27,11 +27,11 @@ enum {
 	CHI_REMOTE_WRITE, // address u64, then the bytes
 	CHI_REMOTE_READ, // address u64, bytes u64
 	CHI_REMOTE_AWAIT, // stream u32, number u64
-	// Between servers of one host, which read each other's memory: where bytes are, and a request
-	// to read them. sender u64 is an address of the sender, at which it has the incarnation of the
-	// program's connection to the answering server, which proves the right process.
-	// ANSWER: address u64 and bytes u64 of the allocation, memory u64, sender u64, and releases
-	// u64, which the sender has behind the incarnation: how often it has freed memory.
+	// Between servers of one host: where bytes are, and a request to read them. At address sender
+	// u64 the sender has the incarnation of the program's connection to the answering server,
+	// which proves the right process. ANSWER: address u64 and bytes u64 of the allocation, memory
+	// u64, sender u64, and, behind the incarnation there, releases u64: how often the sender has
+	// freed memory.
 	CHI_REMOTE_LOCATE, // address u64, bytes u64
 	CHI_REMOTE_TAKE, // address u64, bytes u64, memory u64, sender u64
 	// Server to server: token u64, status u32, text, then read bytes.
@@ -80,6 +80,5 @@ static inline uint32_t chi_remote_server_of(uint64_t address)
 	return (uint32_t) (address >> 48 & 0x7fff);
 }
 
-// With facts that decide the bits: version, compiler, instruction set, kernels. index: the
-// server's in the program; CHOIR_NONE: a server's hello.
+// The facts decide the bits. index: the server's in the program; CHOIR_NONE: a server's hello.
 choir_status chi_remote_hello(chi_hello *h, const char *role, int index, uint64_t job);

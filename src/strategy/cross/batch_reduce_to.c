@@ -1,4 +1,4 @@
-// Values with the same dtype, divisor and destination are concatenated to packs, which are summed.
+// Values with the same dtype, divisor and destination are concatenated to packs.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/hash.h"

@@ -1,5 +1,5 @@
-// Reductions to a variable. An elementwise update sums and applies chunk by chunk in the cache,
-// without the whole sum. Other uses compute the sum first.
+// Reductions to a variable. An elementwise update sums and applies chunk by chunk in the cache.
+// Other uses compute the whole sum first.
 #pragma once
 
 #include "strategy/cross/reduce_to.h"

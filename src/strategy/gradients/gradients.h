@@ -1,6 +1,6 @@
 // Gradients that optimizers apply inside replicas. A replica adds them to its device's partial
 // sums without a wait (docs/decisions/0008). The update runs on all devices' threads at the run's
-// end, or earlier on one thread for a read or merge call.
+// end, or on one thread for an earlier read or merge call.
 #pragma once
 
 #include "choir/extend/kernel_table.h"

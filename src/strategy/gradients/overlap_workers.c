@@ -1,4 +1,4 @@
-// The thread costs a wake-up for each large gradient, and a core while it waits for messages.
+// The thread costs a wake-up per large gradient, and a core while it waits for messages.
 #include "strategy/gradients/overlap_workers.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 // A thread sums gradients with the other workers during the backward pass, in a second process
-// group. It expects the previous update's order, which fingerprints verify, and serves only a
-// run's first update: the order of several depends on the replicas' speed.
+// group. It expects the previous update's order, verified by fingerprints, and serves only a run's
+// first update: the order of several depends on replicas' speed.
 //
 // For a run's threads, if s->overlap_workers is not NULL. The exchange thread uses an update only
 // between _begin and the return of _rest.

@@ -1,4 +1,4 @@
-// An optimizer keeps the memory of its updates, so repeated steps allocate nothing.
+// An optimizer keeps its updates' memory, so repeated steps allocate nothing.
 #include "strategy/gradients/pending_update.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-// When updates run, and on which threads (gradients.h).
+// When updates run, and on which threads.
 #include "strategy/gradients/gradients.h"
 
 #include "base/clock.h"

@@ -1,5 +1,5 @@
-// Calls of an optimizer's functions, with their spans. A GPU's launch takes longer than a small
-// variable's update, so one call there updates many variables.
+// A GPU's launch takes longer than a small variable's update, so one call there updates many
+// variables.
 #include "strategy/gradients/update_batch.h"
 
 #include "trace/trace.h"

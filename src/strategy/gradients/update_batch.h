@@ -1,4 +1,4 @@
-// The optimizer's writes of summed gradients, also of many variables in one call.
+// The optimizer's writes of summed gradients.
 #pragma once
 
 #include "strategy/gradients/pending_update.h"

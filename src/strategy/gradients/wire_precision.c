@@ -1,4 +1,4 @@
-// Rounds contributions, and widens sums (wire_precision.h).
+// Rounds contributions, and widens sums.
 #include "strategy/gradients/wire_precision.h"
 
 #include "op/op.h"

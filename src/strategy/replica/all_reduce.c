@@ -97,7 +97,7 @@ static choir_status reduce_own(
 	return chi_run_cancelled(run);
 }
 
-// One thread adds up the contributions: waking others costs more than they help.
+// One thread adds: waking others costs more than they help.
 static choir_status sum_contributions(
 		chi_run *run, choir_frame *f, chi_sync_point *point, choir_reduce_op op)
 {

@@ -15,8 +15,7 @@ static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 	return NULL;
 }
 
-// After a failure. Lower replicas still run, so that always the lowest failure is reported. The
-// lock is held.
+// After a failure. Lower replicas still run: the lowest failure is reported. The lock is held.
 static void skip_unstarted(chi_run *run, chi_run_device *dev)
 {
 	const bool all = run->failed_replica == run->strategy->replicas;

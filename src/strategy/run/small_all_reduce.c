@@ -291,8 +291,7 @@ static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
 	return hash;
 }
 
-// Copies memory that the program or an update may change, as no replica waits for readers. Writes
-// the polled line once.
+// Copies memory that may change, as no replica waits for readers. Writes the polled line once.
 static choir_status show(chi_replica *r, const choir_tensor *t)
 {
 	chi_small_all_reduce *l = own(r);

@@ -1,5 +1,4 @@
-// A device's threads, which live as long as the strategy. An idle thread spins briefly, then
-// sleeps.
+// A device's threads live as long as the strategy. An idle one spins briefly, then sleeps.
 #pragma once
 
 #include "base/team.h"

@@ -1,6 +1,5 @@
-// All devices' threads claim chunks of a copy in host memory. Each has a frame and an update
-// context, in which variables and arguments of the copy's size are vectors of the chunk's
-// elements.
+// All devices' threads claim chunks of a copy in host memory. In a thread's update context,
+// variables and arguments of the copy's size are vectors of the chunk's elements.
 #include "strategy/update/update.h"
 
 #include "choir/op.h"

@@ -1,4 +1,4 @@
-// In a replica, a merge call aggregates the values, or a component is written; in cross-replica
+// In a replica, a merge call aggregates values, or a component is written; in cross-replica
 // context all copies, in an update function the current one.
 #include "choir/op.h"
 #include "strategy/remote_variables.h"

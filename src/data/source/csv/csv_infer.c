@@ -51,7 +51,7 @@ size_t chi_csv_find_field(const chi_csv_schema *s, const char *name)
 	return found < 0 ? s->n : (size_t) found;
 }
 
-// An empty field of the header: rows begin with a name, or end with a separator.
+// An empty first or last field of the header.
 static bool is_nameless(chi_csv_schema *s, const chi_csv_text *t, chi_csv_end how)
 {
 	if (!s->header || t->length > 0)
@@ -385,7 +385,6 @@ static void leave_out(chi_csv_field *f)
 	f->again = false;
 }
 
-// Each text occurs twice on average.
 static bool has_repeated_texts(const chi_csv_schema *s, const chi_csv_field *f)
 {
 	const size_t texts = f->categories ? chi_categories_count(f->categories) : 0;

@@ -1,6 +1,6 @@
-// Bilinear resizing with antialiasing: an output pixel is a weighted mean under a triangle,
-// two output pixels wide when the image shrinks. Rows come first, then columns, with weights
-// of 22 bits and 8-bit pixels in between, as in Pillow.
+// Bilinear resizing with antialiasing: an output pixel is a weighted mean under a triangle, two
+// output pixels wide when the image shrinks. Rows come before columns, with 22-bit weights and
+// 8-bit pixels in between, as in Pillow.
 #include "data/source/image/resize_loops.h"
 
 #include <math.h>

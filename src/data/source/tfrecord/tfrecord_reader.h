@@ -1,5 +1,4 @@
-// TFRecord: length (64 bits, little-endian), its masked CRC-32C, data, their masked CRC-32C.
-// Threads: one at a time.
+// TFRecord files (base/tfrecord_framing.h). Threads: one at a time.
 #pragma once
 
 #include "base/tfrecord_framing.h"

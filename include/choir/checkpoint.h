@@ -29,13 +29,13 @@ CHOIR_C_BEGIN
 typedef struct choir_checkpoint_options {
 	size_t size;
 	int max_to_keep; // the number of newest saves to keep; 0: 5; CHOIR_ALL: all
-	// A key of the metadata, whose value is a number. The manager also keeps the steps with the
-	// largest values (best_is_lowest: the smallest; never NAN). NULL: none.
+	// A key of the metadata, whose value is a number. The steps with the largest values
+	// (best_is_lowest: the smallest; never NAN) are also kept. NULL: none.
 	const char *best_metric;
 	int max_best_to_keep; // default: 1
 	bool best_is_lowest;
-	// True: a save only copies the state to memory, and a thread of the lowest priority writes it
-	// to the disk. The next save waits for it. The manager keeps the memory.
+	// True: a save copies the state to memory, which the manager keeps, and a thread of the lowest
+	// priority writes it. The next save waits for it.
 	bool asynchronous;
 } choir_checkpoint_options;
 
@@ -43,30 +43,29 @@ typedef struct choir_checkpoint_options {
 typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 
 // Makes a manager of s (NULL: the current strategy), and locks the directory until the manager is
-// freed or the process ends. If only the directory's parent exists, makes the directory. Removes
-// half-written files. CHOIR_STATE: another manager has locked the directory. CHOIR_UNSUPPORTED: a
-// newer version of Choir has written there. CHOIR_CORRUPT: ".lock" or a half-written file is a
-// link, or not Choir's.
+// freed or the process ends. Makes the directory if its parent exists. Removes half-written files.
+// CHOIR_STATE: another manager has locked the directory. CHOIR_UNSUPPORTED: a newer version of
+// Choir has written there. CHOIR_CORRUPT: ".lock" or a half-written file is a link, or not
+// Choir's.
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 
 // Waits for writes, and frees m. Logs a failure that no call has returned.
 void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 
-// Saves the strategy in a new step, named by the number of updates. Then removes steps that need
-// not be kept. metadata: as in choir_strategy_save. If the program got a batch before the save and
-// did not run it, a restore skips it.
+// Saves the strategy in a new step, named by the number of updates. Then removes steps not to be
+// kept. metadata: as in choir_strategy_save. If the program got a batch before the save and did
+// not run it, a restore skips it.
 //
-// After a failure the earlier steps are unchanged. Fails as choir_strategy_save. CHOIR_INVALID
-// also: metadata has no number for .best_metric. CHOIR_STATE also: the directory's ".lock" was
-// removed or replaced; then the manager saves no more. The next call of save, check or wait, and
-// only this one, returns an asynchronous write's failure; such a save has still saved the new
-// state.
+// After a failure the earlier steps are unchanged. Fails as choir_strategy_save. CHOIR_INVALID:
+// metadata has no number for .best_metric. CHOIR_STATE: the directory's ".lock" was removed or
+// replaced; the manager saves no more. An asynchronous write's failure is returned once, by the
+// next save, check or wait; such a save has still saved the new state.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
 		choir_checkpoint_manager *m, const char *metadata);
 
 // On the chief, returns a known failure of an asynchronous write, without waiting. Call this after
-// each training step: it also prepares memory for the first save.
+// each step: it also prepares memory for the first save.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 
 // Waits until all saves are on the disk.
@@ -74,7 +73,7 @@ CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_wait(choir_checkpoint_man
 
 // Restores the last complete save, and skips and logs damaged saves. CHOIR_NOT_FOUND: no save is
 // complete. CHOIR_INVALID, and nothing changes: another program made the save. CHOIR_IO: the
-// system refused to read a save, which is not skipped.
+// system refused to read a save.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
 
 // Restores the step of this number. CHOIR_CORRUPT: it is damaged. Otherwise fails as
@@ -116,9 +115,8 @@ int choir_checkpoint_list_replicas(const choir_checkpoint_list *l, size_t i);
 const char *choir_checkpoint_list_metadata(
 		const choir_checkpoint_list *l, size_t i, const char *key);
 
-// Reads and checks the i-th step. CHOIR_OK: it is complete, and the calls below list its tensors
-// until the next check. CHOIR_CORRUPT: damaged or half-written. CHOIR_NOT_FOUND: a file is
-// missing.
+// Reads and checks the i-th step. CHOIR_OK: complete; the calls below list its tensors until the
+// next check. CHOIR_CORRUPT: damaged or half-written. CHOIR_NOT_FOUND: a file is missing.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
 
 // The tensors of the last successful check's step. The k-th is valid until the next call.

@@ -22,8 +22,8 @@ typedef struct choir_cluster_options {
 	// "openmpi", "mpich", or the path of another libchoir-mpi. NULL: the environment variable
 	// CHOIR_MPI, else the loaded MPI, else the launcher's, else the first installed.
 	const char *mpi;
-	// The workers' roles, in JSON like "cluster" of TF_CONFIG: {"worker": ["a:1", "b:1"]}, and
-	// this worker's task: "chief", "worker", "evaluator" or "ps". NULL: from the environment.
+	// The workers' roles, like "cluster" of TF_CONFIG: {"worker": ["a:1", "b:1"]}, and this
+	// worker's task: "chief", "worker", "evaluator" or "ps". NULL: from the environment.
 	const char *cluster_spec, *task_type;
 	int task_index;
 	double start_timeout; // seconds until all workers have joined; 0: 60; CHOIR_FOREVER: no limit
@@ -37,7 +37,7 @@ typedef struct choir_cluster_options {
 	choir_toggle lowest_instruction_set;
 } choir_cluster_options;
 
-// Joins the workers of this job. Returns after all have made this call.
+// Joins this job's workers. Returns after all have made this call.
 //
 // The roles come from the options, else from TF_CONFIG, else from the variables of torchrun,
 // mpirun or srun. Without them, this process is the only worker. In TF_CONFIG, the job's workers
@@ -62,9 +62,9 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
-// Leaves the cluster and frees it. First free everything made with c, and finish what others need
-// from this worker. With MPI, waits until the others leave, for at most .timeout, but not after a
-// failure. If Choir initialized MPI, it finalizes MPI, which cannot be initialized again.
+// Leaves the cluster and frees it. First free everything made with c, and finish what others need.
+// With MPI, waits until the others leave, for at most .timeout, but not after a failure. If Choir
+// initialized MPI, it finalizes MPI for good.
 void choir_cluster_free(choir_cluster *c);
 
 // Getters

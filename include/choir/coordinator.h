@@ -74,12 +74,12 @@ choir_values *choir_closure_args(choir_closure *c);
 CHOIR_MUST_CHECK choir_status choir_closure_return(
 		choir_closure *c, const char *name, choir_tensor *value);
 // The worker's dataset (TensorFlow's create_per_worker_dataset), which the function called name
-// makes when a closure first asks. The worker owns it. A worker that joins again reads from the
+// makes when a closure first asks. The worker owns it. After joining again it reads from the
 // start.
 choir_distributed_dataset *choir_closure_dataset(choir_closure *c, const char *name);
 // The worker's values (TensorFlow's per-worker values): the results of the closure function called
-// name, which runs when a closure first asks. The worker keeps them until choir_task_serve
-// returns. Closures may change them. NULL: the function failed.
+// name, which runs when a closure first asks. They last until choir_task_serve returns; closures
+// may change them. NULL: the function failed.
 choir_values *choir_closure_values(choir_closure *c, const char *name);
 int choir_closure_worker(const choir_closure *c);
 // 1, plus the number of workers lost while they had the closure
@@ -105,8 +105,8 @@ typedef struct {
 	// Must be equal in all processes. NULL: the content of the program's file.
 	const char *program;
 	int queue; // the largest number of waiting closures, at which schedule blocks; 0: 262144
-	// The number of closures that wait on a worker while another runs. 0 means one, and more while
-	// closures take less than half a millisecond. CHOIR_ZERO: none.
+	// The number of closures that wait on a worker while another runs. 0: one, or more while
+	// closures take under half a millisecond. CHOIR_ZERO: none.
 	int window;
 	int attempts; // a closure fails after this number of lost workers; 0: 8
 } choir_coordinator_options;
@@ -135,9 +135,9 @@ choir_coordinator *choir_coordinator_new(
 void choir_coordinator_free(choir_coordinator *c);
 
 // Schedules a call of a function on any worker. Blocks only while the queue is full. args has
-// plain tensors, which are copied; NULL: none. Sets *value, unless value is NULL, to a handle of
-// the result. If an earlier closure has failed, returns that failure, once. This closure and all
-// waiting ones then fail with CHOIR_CANCELLED. CHOIR_INVALID: args have more than 64 MiB.
+// plain tensors, which are copied; NULL: none. *value becomes a handle of the result; value may be
+// NULL. If an earlier closure has failed, returns that failure, once. This closure and all waiting
+// ones then fail with CHOIR_CANCELLED. CHOIR_INVALID: args have more than 64 MiB.
 CHOIR_MUST_CHECK choir_status choir_coordinator_schedule(
 		choir_coordinator *c, const char *name, choir_values *args, choir_remote_value **value);
 // Waits until all closures have ended. Returns a closure's failure as choir_coordinator_schedule
@@ -145,8 +145,8 @@ CHOIR_MUST_CHECK choir_status choir_coordinator_schedule(
 CHOIR_MUST_CHECK choir_status choir_coordinator_join(choir_coordinator *c);
 // Like choir_coordinator_join without the wait. *done: all closures have ended.
 CHOIR_MUST_CHECK choir_status choir_coordinator_done(choir_coordinator *c, bool *done);
-// Waits for a closure's result or failure. value owns *result, which stays valid after its worker
-// is lost. CHOIR_CANCELLED: another closure failed first; schedule this one again.
+// Waits for a closure's result or failure. value owns *result, also after its worker's loss.
+// CHOIR_CANCELLED: another closure failed first; schedule this again.
 CHOIR_MUST_CHECK choir_status choir_coordinator_fetch(
 		choir_coordinator *c, choir_remote_value *value, choir_values **result);
 // Calls a function once on each present worker, and waits (TensorFlow's read_all of per-worker
@@ -156,8 +156,8 @@ CHOIR_MUST_CHECK choir_status choir_coordinator_fetch(
 CHOIR_MUST_CHECK choir_status choir_coordinator_read_all(
 		choir_coordinator *c, const char *name, int capacity, choir_values *sets[], int *n);
 void choir_remote_value_free(choir_remote_value *v); // free it before its coordinator
-// A closure's staleness is the number of changes by a server after it sent values and before it
-// got gradients. Sets *mean and *max over finished closures; 0 before the first.
+// A closure's staleness: a server's changes between its sending values and getting gradients. Sets
+// *mean and *max over finished closures; 0 before the first.
 void choir_coordinator_staleness(const choir_coordinator *c, double *mean, int64_t *max);
 int choir_coordinator_workers(const choir_coordinator *c); // at present
 

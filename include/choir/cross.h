@@ -32,9 +32,9 @@ choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v
 // Sets or replaces an argument of the next choir_cross_run or update. Fails as choir_cross_return.
 choir_status choir_cross_set_arg(choir_cross *x, const char *name, choir_value *v);
 
-// Gets the last run's or update's results of this name, merged, valid until the next run or update
-// ends. The value is in another frame, on cpu:0. choir_cross_set_arg, choir_cross_return and
-// reductions accept it; for a formula, copy its tensors to x's frame (choir_copy).
+// Gets the last run's or update's merged results of this name, valid until the next one ends. The
+// value is in another frame, on cpu:0. choir_cross_set_arg, choir_cross_return and reductions
+// accept it; for a formula, copy its tensors to x's frame (choir_copy).
 choir_value *choir_cross_result(choir_cross *x, const char *name);
 
 // Runs fn as choir_strategy_run does, with the arguments of choir_cross_set_arg and results for
@@ -42,8 +42,8 @@ choir_value *choir_cross_result(choir_cross *x, const char *name);
 CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *fn, void *user);
 
 // Reductions and copies. If "to" is a variable, the destination is the devices of its copies, else
-// the devices of its tensors. The variable is not written. The reduction of a value to itself is
-// an all-reduce. choir_strategy_reduce has the rules of op, counts, dtypes, and values that all
+// the devices of its tensors. The variable is not written. A value reduced to itself is an
+// all-reduce. choir_strategy_reduce has the rules of op, counts, dtypes, and values that all
 // replicas share.
 
 // Makes a destination of up to 64 different devices, such as "cpu:0,cpu:1", which need not be the
@@ -54,9 +54,8 @@ choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 // need one shape and dtype. A plain number gives a plain number. Sums follow the canonical tree.
 // If the strategy has all of the destination's devices, its cross-device operations compute dense
 // sums. A large reduction in host memory is lazy if the destination is a variable with one copy:
-// the first use of the result computes it, and may fail with CHOIR_NO_MEMORY or CHOIR_TIMEOUT. If
-// this use is an elementwise update (update.h), it computes the result chunk by chunk.
-// CHOIR_INVALID: a replica has no value.
+// the first use of the result computes it (an elementwise update, chunk by chunk), and may fail
+// with CHOIR_NO_MEMORY or CHOIR_TIMEOUT. CHOIR_INVALID: a replica has no value.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 
@@ -79,8 +78,8 @@ choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_valu
 // Computes a tensor in t's frame from t, a variable's value.
 typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 
-// Gets v's value on any device d, from the copy on d, else from the first copy. A fn is applied on
-// that copy's device, and its result copied to d. An ON_READ variable is aggregated in x's frame.
+// Gets v's value on any device d, from the copy on d, else from the first copy. fn runs on that
+// copy's device, and its result is copied to d. An ON_READ variable is aggregated in x's frame.
 //
 // The result is in a frame on d (x's frame if d shares its memory), and lives as long as the
 // contents of x's frame. A view of v's memory must not be used after v changes.

@@ -34,8 +34,8 @@ choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
 // Computes n means and population standard deviations of an f32 column. If n is an example's
 // number of elements, mean[i] is element i's. If n is the size of the last axis, mean[i] is
-// channel i's at all positions. NaN is left out; if all values are NaN, mean[i] and deviation[i]
-// are 0. Reads d, which is finite and not empty, to its end, and rewinds it.
+// channel i's at all positions. NaN is left out; of NaN alone, both are 0. Reads d, which is
+// finite and not empty, to its end, and rewinds it.
 CHOIR_MUST_CHECK choir_status choir_dataset_moments(
 		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[]);
 // Replaces each number x of an f32 column by (x - mean[i]) / deviation[i], with i as in
@@ -58,16 +58,16 @@ typedef struct {
 } choir_augment_options;
 // Crops and mirrors images, [height, width] or [height, width, channels] of any dtype. The crop
 // must fit into the padded image. Both depend only on the seed, the pass and the example's
-// position in d. Place this stage before batch and after a shuffle, which then needs no buffer if
-// the source has random access.
+// position in d. Place this stage before batch and after a shuffle, which needs no buffer if the
+// source has random access.
 choir_dataset *choir_dataset_augment_images(
 		choir_dataset *d, const char *column, const choir_augment_options *o);
 
 // Functions of the program
 //
 // in and out have one component for each column, in order. A transform of elements whose shape
-// varies comes before batch (else CHOIR_UNSUPPORTED). A function gives the same result for an
-// element at any time and on any thread.
+// varies comes before batch (else CHOIR_UNSUPPORTED). A function's result depends only on the
+// element.
 
 // One column of an element.
 typedef struct {
@@ -76,8 +76,8 @@ typedef struct {
 	choir_dtype dtype;
 	void *internal; // Choir's
 } choir_component;
-// Sets the varying dimensions (0 until then) of entry, a component of out, and points entry->data
-// to memory for this shape, without the old values.
+// Sets the varying dimensions (first 0) of entry, a component of out, and points entry->data to
+// new memory of this shape.
 CHOIR_MUST_CHECK choir_status choir_component_resize(
 		choir_component *entry, const choir_shape *shape);
 
@@ -91,8 +91,8 @@ typedef struct {
 	const choir_column *columns;
 	int threads; // that call fn, including the reading thread; 0: 1
 } choir_map_options;
-// Applies fn to each element, in order. fn may be called for elements that are never read, and
-// cannot change the size of a batch.
+// Applies fn to each element, in order, perhaps also to some that are never read. fn cannot change
+// a batch's size.
 choir_dataset *choir_dataset_map(
 		choir_dataset *d, const choir_map_options *o, choir_map_fn *fn, void *user);
 // Keeps the elements for which fn returns true.
@@ -112,8 +112,7 @@ typedef struct {
 	bool files; // elements are names of files that fn opens; CHOIR_AUTO_SHARD_FILE divides them
 } choir_interleave_options;
 // Calls fn for elements of d, and interleaves the examples of the datasets that fn makes. When a
-// dataset ends, a new one takes its next turn. The order of a shuffle inside these datasets
-// depends on d's pass.
+// dataset ends, a new one takes its turn. Shuffles in these datasets depend on d's pass.
 choir_dataset *choir_dataset_interleave(
 		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
 // Like choir_dataset_interleave, but reads one dataset after another. o sets neither cycle_length
@@ -122,8 +121,8 @@ choir_dataset *choir_dataset_flat_map(
 		choir_dataset *d, const choir_interleave_options *o, choir_interleave_fn *fn, void *user);
 
 // Keeps the elements of the first complete pass for later passes: in memory (path NULL), or in a
-// file, which appears when that pass is complete. If the file exists, d's source is not read, so
-// remove it after a change of the data. CHOIR_INVALID: the file is from a chain of other stages or
+// file, which appears when that pass is complete. If the file exists, d is not read, so remove it
+// after a change of the data. CHOIR_INVALID: the file is from a chain of other stages or
 // arguments, or from another worker's share of the data.
 choir_dataset *choir_dataset_cache(choir_dataset *d, const char *path);
 
@@ -141,11 +140,11 @@ choir_dataset *choir_dataset_skip(choir_dataset *d, int64_t elements);
 // and this worker's index; other policies keep all elements.
 enum { CHOIR_SHARD_HINT = -3 };
 choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t index);
-// Shuffles d, in another order in each pass. Each element is drawn from a buffer of this number of
-// elements, where the next element of d takes its place. CHOIR_ALL: all elements, so all orders
-// are equally likely. The order depends only on seed, pass and buffer. The buffer needs no memory
-// if d is a source with random access, also behind zip, concatenate, to_float, flatten, take, skip
-// and shard.
+// Shuffles d, in another order in each pass. Each element is drawn from a buffer of this size,
+// where d's next element takes its place. CHOIR_ALL: all elements, so all orders are equally
+// likely. The order depends only on seed, pass and buffer. The buffer needs no memory if d is a
+// source with random access, also behind zip, concatenate, to_float, flatten, take, skip and
+// shard.
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
 // Shuffles d in the same order in each pass.
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);

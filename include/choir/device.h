@@ -14,7 +14,7 @@ typedef struct choir_device choir_device;
 
 // The number of devices of a kind, such as "cpu" or "CPU"; NULL: of all kinds. For "cpu", the
 // processors that the affinity mask and the cgroup's quota allow this process; names up to
-// cpu:1023 are valid. 0: the kind is unknown, or its number of devices not fixed.
+// cpu:1023 are valid. 0: an unknown kind or number.
 int choir_device_count(const char *kind);
 
 // Finds a device by its name: "cpu:0", "cpu" (index 0), or TensorFlow's names "CPU:0", "/cpu:0",
@@ -43,8 +43,8 @@ typedef struct {
 CHOIR_MUST_CHECK choir_status choir_device_describe(
 		const choir_device *d, choir_device_info *info);
 
-// Writes line i (from 0) of a report on a kind of devices: the driver, the libraries and each
-// device, or why there is none. Only "gpu" has one. Returns false after the last line.
+// Writes line i (from 0) of a report on a kind of devices ("gpu" only): the driver, the libraries
+// and each device, or why there is none. False: after the last line.
 bool choir_device_report(const char *kind, int i, char *line, size_t size);
 
 CHOIR_C_END

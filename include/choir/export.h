@@ -45,15 +45,15 @@ typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 // CHOIR_OPTIONS(choir_strategy_options, .replicas = 4, .seed = 7) is a pointer to const options
 // with the size and these fields, 1 to 32; others are 0.
 //
-// In C the struct lives until the end of the enclosing block, in C++ until the end of the full
-// expression: in C++ write CHOIR_OPTIONS as an argument of the call, not inside another
-// CHOIR_OPTIONS. For a longer life, declare a variable and set its size:
+// The struct lives in C until the end of the block, in C++ until the end of the full expression:
+// there write CHOIR_OPTIONS as an argument of the call, not inside another CHOIR_OPTIONS. For a
+// longer life, declare a variable and set its size:
 //     choir_schedule drops = { .size = sizeof(drops), .kind = CHOIR_SCHEDULE_STEP, .steps = 100 };
 #ifndef __cplusplus
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })
 #else
-// C++17 has no designated initializers, so each ".field = value" becomes an assignment to a field
-// of a temporary object, which converts to a pointer to its options.
+// C++17 has no designated initializers: ".field = value" is an assignment to a field of a
+// temporary object, which converts to a pointer to its options.
 template <class T> struct choir_options_of {
 	T value{};
 	template <class F> explicit choir_options_of(F fill)

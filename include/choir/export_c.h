@@ -18,19 +18,19 @@ typedef struct {
 	const float *mean, *deviation;
 	// The mean replaces NaN in the input. Needs .mean. Default: off.
 	choir_toggle fill_nan;
-	// Of a regression of standardized numbers: the file multiplies the result by
-	// output_deviation and adds output_mean, one number of each per output. NULL: it does not.
+	// Of a regression of standardized numbers: the result is multiplied by output_deviation, plus
+	// output_mean, one of each per output. NULL: neither.
 	const float *output_mean, *output_deviation;
 } choir_export_options;
 // Writes a layer's variables, and its formula for one example in evaluation (no dropout, fixed
 // moving statistics). The file is valid C11 and C++17, allocates no memory, and needs only libm.
-// Its first comment explains the call. Compiled with -ffp-contract=off, it gives the bits of
-// Choir's plain C kernels.
+// Its first comment explains the call. With -ffp-contract=off it gives the bits of Choir's plain C
+// kernels.
 //
-// input is the shape of one example, without the dimension n. dtype is f32. If the first layer is
-// an embedding, input is [positions], dtype u8 or i32; the exported function also takes fewer
-// positions, and gives the last's result. After a failure the file is unchanged. Call this in
-// cross-replica context. Threads: one at a time, outside of runs.
+// input is the shape of one example, without the dimension n. dtype is f32. For an embedding as
+// the first layer, input is [positions], dtype u8 or i32; the function also takes fewer positions,
+// and gives the last's result. After a failure the file is unchanged. Call this in cross-replica
+// context. Threads: one at a time, outside of runs.
 //
 // CHOIR_UNSUPPORTED: a layer that cannot be exported (bidirectional, group_normalization,
 // upsample, conv3d, transposed convolutions, pools of 1 or 3 axes, global_max_pool,

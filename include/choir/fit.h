@@ -47,30 +47,30 @@ typedef struct {
 	// The layer whose regularization loss (layer.h) is added to the loss, also in evaluation.
 	// NULL: .layer.
 	choir_layer *regularized;
-	// The program's steps of a replica in place of those with .loss, as for several losses. They
-	// update the metrics, which may be a MEAN and alone name the logs. train_step also minimizes.
-	// Without .layer and .forward, choir_predict does not work.
+	// A replica's steps in place of those with .loss, as for several losses. They update the
+	// metrics, which may be a MEAN and alone name the logs. train_step also minimizes. Without
+	// .layer and .forward, choir_predict does not work.
 	choir_replica_fn *train_step, *test_step;
 	// Off: checkpoints do not keep the progress (choir_model_set_progress). Default: on.
 	choir_toggle saved;
-	// The column of the lengths of sequences with padding (nn.h): .layer is applied by
-	// choir_layer_apply_sequences. If the results are of all time steps, [n, t, .., c], the loss
-	// and the metrics get these as examples ([n t, .., c]), and padding does not count: an
-	// example's loss is the mean of its time steps. NULL: none.
+	// The column of the lengths of sequences with padding (nn.h): choir_layer_apply_sequences
+	// applies .layer. If results are [n, t, .., c], the loss and the metrics get time steps as
+	// examples, [n t, .., c], without padding: an example's loss is the mean of its time steps.
+	// NULL: none.
 	const char *lengths;
 } choir_model_options;
 
-// Makes a model in the current strategy. As in Keras, the loss of a step is the sum of the
-// examples' losses, times their sample and class weights, divided by the global batch (not by the
-// weights). A checkpoint of the strategy (checkpoint.h) keeps choir_fit's progress. CHOIR_INVALID:
-// both or none of layer and forward; a name in use. CHOIR_STATE: in a replica.
+// Makes a model in the current strategy. As in Keras, a step's loss is the sum of the examples'
+// losses, times their sample and class weights, over the global batch (not the weights). A
+// checkpoint of the strategy (checkpoint.h) keeps choir_fit's progress. CHOIR_INVALID: both or
+// none of layer and forward; a name in use. CHOIR_STATE: in a replica.
 choir_model *choir_model_new(const choir_model_options *o);
 
 // Logs are named numbers. choir_fit sets "loss", "learning_rate", and a log of each metric's name.
-// A validation sets "val_loss", and "val_NAME" for each metric.
+// Validations set "val_loss" and "val_NAME".
 
 // The newest value of a log, or NAN. In a callback of a batch, "loss" and metrics are of the epoch
-// so far; the call then waits for the devices, and all workers make it.
+// so far; the call waits for the devices, and all workers make it.
 double choir_model_log(choir_model *m, const char *name);
 size_t choir_model_logs(const choir_model *m);
 const char *choir_model_log_name(const choir_model *m, size_t i);
@@ -101,8 +101,8 @@ typedef struct {
 
 // The progress so far; of NULL: zeros.
 choir_fit_progress choir_model_progress(const choir_model *m);
-// Makes the next choir_fit continue from p, for programs that save the progress themselves. The
-// current weights become those of the best epoch, if any.
+// For programs that save the progress themselves: the next choir_fit continues from p. The current
+// weights become those of the best epoch, if any.
 CHOIR_MUST_CHECK choir_status choir_model_set_progress(
 		choir_model *m, const choir_fit_progress *p);
 
@@ -137,7 +137,7 @@ typedef choir_distributed_dataset *choir_worker_data_fn(
 // AUTO: MAX for names with "accuracy", "precision", "recall", "auc", "f1" or "r2", else MIN.
 typedef enum { CHOIR_MONITOR_AUTO = 0, CHOIR_MONITOR_MIN, CHOIR_MONITOR_MAX } choir_monitor;
 
-// Keras' ReduceLROnPlateau: after .patience epochs in a row that do not improve a log by more than
+// Keras' ReduceLROnPlateau: after .patience epochs in a row without an improvement of a log above
 // .min_delta, choir_fit multiplies the learning rate by .factor, down to .min_learning_rate, and
 // counts again from 0. A checkpoint keeps the count.
 typedef struct {
@@ -160,9 +160,9 @@ typedef struct {
 	choir_monitor monitor;
 	double min_delta; // 0 or more
 	int64_t patience; // epochs without improvement; 0: 1
-	// On: choir_fit ends with the best epoch's weights. Each component of an ON_READ variable
-	// (batch normalization's statistics) becomes the mean of that epoch's, so val_loss may differ
-	// a little. Default: off.
+	// On: choir_fit ends with the best epoch's weights. ON_READ variables (batch normalization's
+	// statistics) get the mean of that epoch's components, so val_loss may differ a little.
+	// Default: off.
 	choir_toggle restore_best_weights;
 } choir_early_stopping;
 
@@ -194,16 +194,16 @@ typedef struct {
 	// (ema_momentum). Unless it restores the best weights, choir_fit ends with the averages in
 	// place (choir_optimizer_swap_averages), and the next choir_fit swaps them back. Default: off.
 	choir_toggle use_averages;
-	// On: a stop on one worker stops all after a step, at the cost of a message per step. Off:
-	// after an epoch. Default: on if there are callbacks of batches. Workers of one process always
-	// stop after a step.
+	// On: a stop on one worker stops all after a step, for a message per step. Off: after an
+	// epoch. Default: on if there are callbacks of batches. Workers of one process always stop
+	// after a step.
 	choir_toggle stop_in_epochs;
 	choir_toggle save_at_stop; // on: choir_fit also saves after a stop in an epoch. Default: off
 	void *user; // of the functions below
 	// In place of choir_checkpoint_manager_save.
 	choir_callback_fn *save;
 	// Called if a save failed with CHOIR_IO or CHOIR_NO_MEMORY (choir_error), except after a stop;
-	// perhaps only on the chief. Unless it fails, choir_fit goes on. NULL: choir_fit fails.
+	// perhaps only on the chief. If it fails or is NULL, choir_fit fails.
 	choir_callback_fn *unsaved;
 	// For the workers of a parameter server, in place of data. Each worker trains an epoch with
 	// its own data. Callbacks and logs of steps are those of worker 0. Several workers cannot
@@ -216,8 +216,8 @@ typedef struct {
 } choir_fit_options;
 
 // Trains m on data. After choir_checkpoint_manager_restore_latest, or with .checkpoints, it
-// continues the restored training, also inside an epoch, with the bits of an uninterrupted
-// training. Otherwise it begins a new history with epoch 1.
+// continues the restored training, also inside an epoch, with the bits of an uninterrupted one.
+// Else it begins a new history with epoch 1.
 //
 // CHOIR_INVALID: m lacks a loss or an optimizer; an unknown log; reduce_on_plateau with a FUNCTION
 // schedule; use_averages without ema_momentum; endless data without steps_per_epoch; data without

@@ -43,9 +43,8 @@ typedef struct choir_input_options {
 	// section 9).
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
-	// For programs that connect workers themselves: the number of workers, and this one's index.
-	// Each has as many replicas as the strategy, and its data end independently. Both 0: the
-	// strategy's.
+	// If the program connects workers: their number, and this one's index. Each has as many
+	// replicas as the strategy, and its data end independently. Both 0: the strategy's.
 	int workers, worker;
 	// Each replica takes a whole batch of the dataset. With DATA, batch i of a step goes to
 	// replica i of the job. With other policies, a worker's batches go to its replicas in order.
@@ -54,7 +53,7 @@ typedef struct choir_input_options {
 	choir_fetch fetch;
 	choir_replication replication; // for distribute_datasets_from_function
 	bool place_on_device; // always CHOIR_UNSUPPORTED
-	// Whether a thread of Choir reads steps ahead, from the first batch on. Default: on if
+	// Whether a thread reads steps ahead, from the first batch on. Default: on if
 	// .read_ahead_steps is set, or if the dataset reads files, does not end with a prefetch, and
 	// calls no function of the program.
 	choir_toggle read_ahead;
@@ -74,13 +73,13 @@ typedef struct choir_input_options {
 //   datasets are not compared.
 // - CHOIR_UNSUPPORTED: replication is PER_REPLICA.
 // - CHOIR_STATE: workers' files differ; d has CHOIR_SHARD_HINT, and several workers use another
-//   policy; the thread is in a replica or in another strategy's scope; s is from before a fork.
+//   policy; the thread is in a replica or another strategy's scope; s is from before a fork.
 choir_distributed_dataset *choir_strategy_distribute_dataset(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *o);
 
-// For programs that read files themselves: compares the files of all workers of c, by number,
-// sizes and checksums of some blocks. All workers make this call, with files in one order.
-// CHOIR_STATE, on all workers: they differ.
+// For programs that read files themselves: compares the files of c's workers, by number, sizes and
+// checksums of some blocks. All workers call it, with files in one order. CHOIR_STATE, on all
+// workers: they differ.
 CHOIR_MUST_CHECK choir_status choir_cluster_compare_files(
 		choir_cluster *c, const choir_files *files);
 
@@ -110,14 +109,14 @@ typedef choir_dataset *choir_dataset_fn(const choir_input_context *context, void
 choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 		choir_strategy *s, choir_dataset_fn *fn, void *user, const choir_input_options *o);
 
-// Fills *batch with the next global batch. Each column becomes a per-replica leaf of its name: one
-// tensor [rows, ...] for each replica, in the order of the data. *batch NULL: makes a set, which
-// the caller frees. Otherwise reuses the memory of the earlier batch.
+// Fills *batch with the next global batch. Each column becomes a per-replica leaf of its name, of
+// tensors [rows, ...], in the order of the data. *batch NULL: makes a set, which the caller frees.
+// Else reuses the earlier batch's memory.
 //
 // In dimensions that are CHOIR_UNKNOWN in the column, shapes may differ between replicas, but not
 // inside one. CHOIR_END: after the last batch. After it, or a failure to read or to allocate,
 // calls return the same until data is rewound. If a rewind or restore failed on one worker, this
-// call fails on all. Unless the status is CHOIR_OK, *batch is empty. CHOIR_STATE: in a replica.
+// call fails on all. Without CHOIR_OK *batch is empty. CHOIR_STATE: in a replica.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 		choir_distributed_dataset *data, choir_values **batch);
 
@@ -145,8 +144,8 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 		const choir_distributed_dataset *data, choir_input_position *position);
 // Restores a position: the next batch has the bits of the batch after the save. With DATA, or with
 // one worker, the number of replicas or workers may differ from the save's, if the global batch is
-// the same. With other policies and several workers, and for datasets from a function, a worker
-// can restore only its own position, with the same number of workers.
+// the same. Else, and for datasets from a function, a worker can restore only its own position,
+// with the same number of workers.
 //
 // Cost: a filter, a shuffle of a stream, or an unseekable generator reads the examples before the
 // position again. CHOIR_INVALID, and nothing changes: the position is from another worker, or from

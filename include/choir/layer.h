@@ -76,9 +76,9 @@ typedef struct {
 	choir_toggle over_replicas;
 } choir_batch_normalization_options;
 // Applies choir_batch_norm to [.., channels]. While a tape records, it uses the batch's
-// statistics, and moves the moving statistics towards them by the factor 1 - momentum. Otherwise
-// it uses these: "name/moving_mean", first 0, and "name/moving_variance", first 1, both ON_READ
-// with MEAN. A replica without examples changes its components only if over_replicas is on.
+// statistics, and moves the moving ones towards them by the factor 1 - momentum. Else it uses the
+// latter: "name/moving_mean", first 0, and "name/moving_variance", first 1, both ON_READ with
+// MEAN. A replica without examples changes its components only if over_replicas is on.
 choir_layer *choir_batch_normalization_new(
 		const char *name, int64_t channels, const choir_batch_normalization_options *o);
 
@@ -102,7 +102,7 @@ choir_layer *choir_self_attention_new(
 // The GRU also has "name/recurrent_bias".
 choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
-// Applies forward to x [n, t, ..], and backward to x in reverse order of time. Reverses the
+// Applies forward to x [n, t, ..], and backward to x in reverse order of time, reverses the
 // latter's result, and joins both along the last axis (Schuster, Paliwal 1997). If both layers end
 // with choir_last_timestep_new, the results are [n, ..], as in Keras without return_sequences.
 choir_layer *choir_bidirectional_new(choir_layer *forward, choir_layer *backward);
@@ -125,16 +125,15 @@ choir_layer *choir_activation_new(choir_activation activation);
 // Applies the layer to x, in x's frame. A failure names the layer. CHOIR_STATE: x belongs to a
 // replica of another strategy.
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
-// The same for sequences x [n, t, ..] of different lengths with padding behind them (nn.h). The
-// results of a sequence, and all gradients, are those without its padding, and padding of the
-// result is zeros. choir_last_timestep_new takes the last time step of each sequence, a
-// bidirectional layer reverses each sequence, choir_global_average_pool_new averages its time
-// steps. Padding holds finite numbers, in an embedding's indices any row. CHOIR_INVALID: the
-// layers contain convolutions, other pools, batch or group normalization, upsampling or flatten.
+// The same for sequences x [n, t, ..] of different lengths (nn.h). Results and gradients are those
+// without padding; the result's padding is zeros. choir_last_timestep_new, bidirectional layers
+// and choir_global_average_pool_new act on each sequence's time steps. Padding holds finite
+// numbers, in an embedding's indices any row. CHOIR_INVALID: the layers contain convolutions,
+// other pools, batch or group normalization, upsampling or flatten.
 choir_tensor *choir_layer_apply_sequences(choir_layer *l, choir_tensor *x, choir_tensor *lengths);
 // Gives the sum of penalties of l's variables with a regularizer (scope.h), divided by the number
-// of replicas: a scalar in r's frame, to be added to choir_replica_average_loss. A layer that
-// occurs twice counts twice. CHOIR_STATE: r belongs to another strategy.
+// of replicas: a scalar in r's frame, to add to choir_replica_average_loss. A layer that occurs
+// twice counts twice. CHOIR_STATE: r belongs to another strategy.
 choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
 // Sets the precision of l, and of layers inside it that have none, before l is applied. DEFAULT:
 // the frame's. CHOIR_INVALID: AUTO.

@@ -20,9 +20,9 @@ int choir_version(void);
 bool choir_has_feature(const char *feature);
 
 // The instruction set of the kernels in use: "x86-64 avx512", "x86-64 avx2", "x86-64", "aarch64"
-// or "other". Machines with the same set compute the same bits. Default: the processor's highest
-// set. Before the first operation, the environment variable CHOIR_INSTRUCTION_SET ("avx512",
-// "avx2" or "x86-64") or a cluster's .lowest_instruction_set can lower it.
+// or "other". Machines with the same set compute the same bits. Default: the processor's highest.
+// Before the first operation, the environment variable CHOIR_INSTRUCTION_SET ("avx512", "avx2",
+// "x86-64") or a cluster's .lowest_instruction_set can lower it.
 const char *choir_instruction_set(void);
 
 CHOIR_C_END

@@ -36,8 +36,8 @@ choir_metric *choir_precision_new(const char *name, double threshold);
 choir_metric *choir_recall_new(const char *name, double threshold);
 // The harmonic mean of precision and recall; 0 if no score is above threshold or all labels are 0.
 choir_metric *choir_f1_new(const char *name, double threshold);
-// Count examples: positives have a score above threshold, negatives not. A positive is true if its
-// label is not 0, a negative if it is 0.
+// Count examples: positives have a score above threshold, negatives not. Positives are true if the
+// label is not 0, negatives if it is 0.
 choir_metric *choir_true_positives_new(const char *name, double threshold);
 choir_metric *choir_false_positives_new(const char *name, double threshold);
 choir_metric *choir_true_negatives_new(const char *name, double threshold);
@@ -57,8 +57,8 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 // - MEAN takes values of any shape, and weights that broadcast to them; NULL: all 1.
 // - ACCURACY takes integer labels [n, ..] and scores [n, .., classes]. Of equal scores, the lowest
 //   class counts. Labels may have a last axis of 1 more.
-// - A confusion matrix, top-k accuracy and the accuracy per class take the same tensors; each
-//   label is a class.
+// - A confusion matrix, top-k accuracy and accuracy per class take the same; each label is a
+//   class.
 // - Errors and R2 take targets and predictions of one shape.
 // - Precision, recall, F1, AUC, and positives or negatives take scores and labels of one shape.
 //   Scores are compared with threshold in their dtype; NAN counts as above it.
@@ -66,8 +66,8 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 //
 // Tensors other than integer labels may have any dtype that can be cast. In a replica of the
 // metric's strategy, the tensors belong to its frame, and the tape does not record this call.
-// Outside of replicas, call this on the program's thread, with tensors of any frame. With a NULL
-// tensor, returns the failure of the other's frame.
+// Outside of replicas: on the program's thread, with tensors of any frame. With a NULL tensor,
+// returns the failure of the other's frame.
 CHOIR_MUST_CHECK choir_status choir_metric_update(
 		choir_metric *m, choir_tensor *labels_or_values, choir_tensor *scores_or_weights);
 // Adds a batch with weights, which broadcast to the labels. m is neither a MEAN nor a confusion

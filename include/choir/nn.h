@@ -79,13 +79,12 @@ typedef struct {
 	choir_activation activation; // after a layer's bias; default: linear
 	choir_toggle bias; // of layers only; default: on
 } choir_conv_options;
-// Convolves images (as a cross-correlation) with filter [kh, kw, c / groups, out]; gives [n, oh,
-// ow, out]:
+// Cross-correlates images with filter [kh, kw, c / groups, out]; gives [n, oh, ow, out]:
 //     y[i, r, s, o] = sum over p, q, c of
 //         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
 // where x is 0 outside of the image, and top and left are the rows and columns of zeros before it.
-// groups divides the channels of x and y into equal groups. Channels o of group g use only
-// channels c of group g. o->bias is not CHOIR_ON.
+// The channels of x and y are in equal groups; channels o of a group use only channels c of this
+// group. o->bias is not CHOIR_ON.
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, const choir_conv_options *o);
 // For sequences [n, w, c] with filter [k, c / groups, out]; gives [n, ow, out]. The convolution is
 // causal if pad_before[0] is (k - 1) dilation.
@@ -154,7 +153,7 @@ typedef struct {
 // softmax(scale q k^T) v for each example and head (arXiv:1706.03762). A head is width / heads
 // columns; heads divides width. q and the result are [n, t, width], k and v [n, s, width]. If
 // causal is on, t is at most s. Choir computes scores of 64 queries at a time, and again in the
-// backward pass: memory grows with s, with a mask or dropout with t times s.
+// backward pass: memory grows with s, or with t s for a mask or dropout.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
 // The same for qkv [n, t, 3 width], with rows of q, k and v in turn; gives [n, t, width].
@@ -190,12 +189,11 @@ choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *rec
 		choir_tensor *bias, choir_tensor *recurrent_bias, choir_tensor *state);
 
 // Sequences of different lengths. Sequence i of x [n, t, ..] has lengths[i] time steps (u8, i32 or
-// i64 [n], from 0 to t), and behind them padding, which may be any numbers. CHOIR_INVALID: a
-// length is not 0 to t; some devices report this later.
+// i64 [n], from 0 to t), then padding of any numbers. CHOIR_INVALID: another length; some devices
+// report this later.
 //
-// For a layer, use choir_layer_apply_sequences (layer.h). By hand, a last state is
-// choir_last_timestep(y, lengths), and the backward direction of a bidirectional layer is between
-// two choir_reverse_sequence.
+// For layers, use choir_layer_apply_sequences. By hand, the last state is choir_last_timestep(y,
+// lengths), and a bidirectional layer's backward direction is between two choir_reverse_sequence.
 
 // Gives bool [n, t]: true for time steps, false for padding.
 choir_tensor *choir_sequence_mask(choir_tensor *lengths, int64_t t);
@@ -203,8 +201,7 @@ choir_tensor *choir_sequence_mask(choir_tensor *lengths, int64_t t);
 choir_tensor *choir_zero_padding(choir_tensor *x, choir_tensor *lengths);
 // Reverses the time steps of each sequence. Padding stays where it is.
 choir_tensor *choir_reverse_sequence(choir_tensor *x, choir_tensor *lengths);
-// Takes the last time step of each sequence: [n, t, ..] gives [n, ..], with zeros for a length
-// of 0. t is at least 1.
+// The last time step of each sequence: [n, t, ..] gives [n, ..], zeros for a length of 0; t > 0.
 choir_tensor *choir_last_timestep(choir_tensor *x, choir_tensor *lengths);
 
 // Normalization. x and the result are [.., c]; scale and offset are [c], with c at least 1.
@@ -227,9 +224,9 @@ typedef choir_tensor *choir_all_reduce_fn(choir_tensor *t, void *user);
 typedef struct {
 	size_t size;
 	double epsilon; // 0: 1e-3; CHOIR_ZERO: 0
-	// If set, mean, variance and the gradient of x are over all participants' rows, the gradients
-	// of scale and offset over this participant's. Called once in the forward pass and, for the
-	// gradient of x, once in the backward pass. user must be valid as long as the tape.
+	// If set, mean, variance and x's gradient are over all participants' rows, the gradients of
+	// scale and offset over this one's. Called once in the forward pass and, for the gradient of
+	// x, once in the backward pass. user must be valid as long as the tape.
 	choir_all_reduce_fn *sum;
 	void *user;
 	// If not NULL, *mean and *variance become the mean and variance, [c], without a gradient.

@@ -28,8 +28,8 @@ choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, d
 
 // Draws independent normal numbers of mean 0 and deviation 1, in f32 or f64, by Philox4x32-10
 // (extend/kernel_table.h, docs/decisions/0013). They depend on seed, the strategy's seed, the step
-// (the number of runs that applied gradients), the replica, and the number of earlier draws in the
-// replica's call or the frame of choir_frame_new.
+// (runs that applied gradients), the replica, and earlier draws in the replica's call or the frame
+// of choir_frame_new.
 choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
 

@@ -85,11 +85,11 @@ typedef struct {
 	double power; // POLYNOMIAL: the exponent, more than 0; 0: 1
 } choir_schedule;
 
-// The scale multiplies the loss. Before the update, it divides every gradient (Micikevicius et al.
+// The scale multiplies the loss, and divides gradients before the update (Micikevicius et al.
 // 2018). DYNAMIC: after .period applied updates in a row, .multiplier multiplies the scale, if f32
 // can hold the product. If a summed gradient is not finite, all replicas skip the update, and
-// .multiplier divides the scale, but not below 1. If it is already 1, the update fails with
-// CHOIR_INVALID, unless .nonfinite is SKIP. A checkpoint keeps a dynamic scale.
+// .multiplier divides the scale, down to 1. At 1 the update fails with CHOIR_INVALID, unless
+// .nonfinite is SKIP. A checkpoint keeps a dynamic scale.
 typedef enum { CHOIR_LOSS_SCALE_DYNAMIC = 0, CHOIR_LOSS_SCALE_FIXED } choir_loss_scale_kind;
 
 // How the loss is scaled.
@@ -132,8 +132,8 @@ typedef struct {
 	double beta1, beta2;
 	double epsilon; // all but SGD, MOMENTUM, LION; 0: 1e-7; CHOIR_ZERO: 0
 	double weight_decay; // ADAMW (0: 1e-2; CHOIR_ZERO: 0), LION, LAMB
-	// Multiplies all gradients by global_clip_norm / max(norm, global_clip_norm), with the norm of
-	// all summed gradients together. 0: no clipping. Costs a second pass over the sums.
+	// Multiplies gradients by global_clip_norm / max(norm, global_clip_norm), with the norm of all
+	// sums together. 0: no clipping. Costs a second pass over the sums.
 	double global_clip_norm;
 	choir_nonfinite nonfinite;
 	// choir_optimizer_minimize scales the loss. Other programs add gradients of
@@ -157,8 +157,8 @@ typedef struct {
 choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_optimizer_options *o);
 
 // In all replicas (replica.h). Runs tape's backward pass from loss, a scalar of the replica's
-// frame. Adds the gradient of each trainable variable read since the tape began, as soon as it is
-// final. Then asks for the update, after which earlier reads of these variables are stale.
+// frame. Adds the gradient of each trainable variable read since the tape began, and asks for the
+// update, after which earlier reads are stale.
 CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 		choir_optimizer *o, choir_tensor *loss, choir_tape *tape);
 // The same for these variables only (Keras' var_list).
@@ -166,8 +166,8 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_minimize_variables(choir_optimizer
 		choir_tensor *loss, choir_tape *tape, size_t n, choir_variable *const variables[]);
 
 // In all replicas, with the same variables in the same order. Adds v's final gradient in this
-// replica, once for each update: a tensor of the replica's frame with v's dtype and shape, or
-// indexed slices of such a tensor (tensor.h). Borrowed memory is copied.
+// replica, once per update: a tensor of the replica's frame with v's dtype and shape, or indexed
+// slices of one (tensor.h). Borrowed memory is copied.
 //
 // Indexed slices give the bits of dense gradients: momentum, moments and weight decay act on all
 // rows. Choir makes no dense gradient, and SGD changes only the slices' rows, if:
@@ -179,9 +179,9 @@ choir_status choir_optimizer_add_gradient(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 
 // Like choir_optimizer_add_gradient, for a backward pass by hand. gradient is packed host memory
-// with v's dtype and shape. It must not change until choir_strategy_run returns or, outside of
-// runs, choir_optimizer_apply_gradients. Call this as soon as a gradient is final: from the second
-// step on, Choir sums gradients during backward passes.
+// with v's dtype and shape, unchanged until choir_strategy_run returns or, outside of runs,
+// choir_optimizer_apply_gradients. Call this as soon as a gradient is final: from the second step
+// on, Choir sums gradients during backward passes.
 CHOIR_MUST_CHECK choir_status choir_optimizer_add_gradient_memory(choir_optimizer *o,
 		choir_replica *r, choir_variable *v, const void *gradient, size_t bytes);
 

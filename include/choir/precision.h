@@ -57,20 +57,20 @@ typedef struct {
 	bool wide_result; // the result is f32, even if the operands have 16 bits
 } choir_precision_row;
 
-// The rules, sorted by operation; count may be NULL, else *count is their number. An operation
-// without a rule, such as a custom operation, runs in f32.
+// The rules, sorted by operation; *count (may be NULL): their number. Without a rule, as custom
+// ones, operations run in f32.
 const choir_precision_row *choir_precision_rules(size_t *count);
 
 // Whether the rule of operation is ALLOW or PROMOTE, and d has a kernel for the 16-bit dtype of p.
 // TF32: whether d has a kernel in TF32. d NULL: cpu:0.
 bool choir_precision_is_narrow(choir_precision p, const char *operation, choir_device *d);
 
-// Whether Choir uses this processor's instructions that multiply the 16-bit numbers of p. Without
-// them, a mixed precision takes longer than f32 on a CPU.
+// Whether Choir uses this processor's instructions that multiply p's 16-bit numbers. Without them,
+// a mixed precision is slower than f32.
 bool choir_precision_is_native(choir_precision p);
 
-// Measures some layers in precision p on device d (NULL: cpu:0), for about 50 ms, and sets *cost
-// to their time divided by that in f32. CHOIR_INVALID: p is DEFAULT or AUTO.
+// Measures some layers in precision p on d (NULL: cpu:0), for about 50 ms. *cost: their time over
+// that in f32. CHOIR_INVALID: p is DEFAULT or AUTO.
 CHOIR_MUST_CHECK choir_status choir_precision_measure(
 		choir_precision p, choir_device *d, double *cost);
 

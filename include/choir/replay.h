@@ -11,9 +11,9 @@ CHOIR_C_BEGIN
 
 // Calls fn for one replica of s, on the calling thread, as the next choir_strategy_run would: with
 // its part of args (NULL: none), its device and its random numbers. Gradients go to the hook of
-// choir_strategy_set_gradient_hook. Then the call drops gradients and results. It updates no
-// variable and counts no step, so the next run or replica starts from the same state. But fn's
-// writes to ON_READ components, such as a metric's, remain.
+// choir_strategy_set_gradient_hook. Drops gradients and results, updates no variable and counts no
+// step, so the next run starts from the same state. But fn's writes to ON_READ components, such as
+// a metric's, remain.
 //
 // Fails as choir_strategy_run. CHOIR_UNSUPPORTED also: the replica came to a sync point
 // (docs/rules.md, section 1). CHOIR_STATE also: in a replica, a merge call or an update.
@@ -27,7 +27,7 @@ typedef void choir_gradient_fn(
 		choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user);
 
 // Sets a hook: Choir calls fn with every gradient that a replica adds to an optimizer, before its
-// use. The replicas' threads may call it at the same time. NULL: no hook.
+// use, on several threads at a time. NULL: no hook.
 CHOIR_MUST_CHECK choir_status choir_strategy_set_gradient_hook(
 		choir_strategy *s, choir_gradient_fn *fn, void *user);
 

@@ -59,8 +59,8 @@ int choir_replica_device_index(const choir_replica *r);
 
 // Arguments and results
 
-// Gets the run's argument of this name in r's frame (docs/rules.md, section 6): a view, a copy if
-// it is on another device, or a variable's choir_variable_component.
+// Gets the run's argument of this name in r's frame (docs/rules.md, section 6): a view, a copy
+// from another device, or a variable's choir_variable_component.
 choir_tensor *choir_replica_arg(choir_replica *r, const char *name);
 
 // Sets or replaces this replica's result of this name. value is a tensor of r's frame. The result
@@ -74,10 +74,9 @@ choir_status choir_replica_return(choir_replica *r, const char *name, choir_tens
 // as choir_replica_return.
 choir_status choir_replica_set_arg(choir_replica *r, const char *name, choir_tensor *value);
 
-// In all replicas. After the last replica has arrived and all requested updates are done, fn runs
-// once, on the last replica's thread and with its user. Arguments are merged by name
-// (choir_cross_arg). fn's failure fails the run: the last replica gets it, the others
-// CHOIR_CANCELLED.
+// In all replicas. After the last replica's arrival and all requested updates, fn runs once, on
+// the last replica's thread, with its user and all arguments (choir_cross_arg). The last replica
+// gets fn's failure, the others CHOIR_CANCELLED.
 CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 		choir_replica *r, choir_merge_fn *fn, void *user);
 
@@ -91,7 +90,7 @@ choir_tensor *choir_replica_result(choir_replica *r, const char *name);
 
 // In all replicas, with equal op, shape and dtype. Gives the sum or mean of all replicas' t, with
 // the dtypes of choir_strategy_reduce. A plain number is an f64 scalar that counts once for each
-// replica. The gradient is the all-reduce of the results' gradients, so all replicas also run the
+// replica. The gradient is the all-reduce of the results' gradients, so all replicas run the
 // backward pass. Indexed slices (tensor.h) give indexed slices without a gradient. CHOIR_STATE
 // also: only some tensors have a count.
 choir_tensor *choir_replica_all_reduce(choir_replica *r, choir_reduce_op op, choir_tensor *t);
@@ -123,8 +122,8 @@ int64_t choir_replica_global_examples(const choir_replica *r);
 
 // Averages losses, [n, ...] of f32 or f64, over the global batch (TensorFlow's
 // compute_average_loss). Gives a scalar: the sum of this replica's losses, divided by the examples
-// in the global batch. The SUM of these scalars over replicas is the mean over the global batch,
-// and that of their gradients is the mean's gradient.
+// in the global batch. The SUM of these over replicas is the mean over the global batch; so for
+// gradients.
 //
 // If the number of examples is unknown, each replica is assumed to have n. An empty global batch
 // gives 0.

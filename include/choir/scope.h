@@ -44,8 +44,8 @@ CHOIR_MUST_CHECK choir_status choir_scope_regularizer(choir_scope *scope, double
 CHOIR_MUST_CHECK choir_status choir_scope_sync_on_read(choir_scope *scope);
 
 // Exits a scope. CHOIR_STATE: scope is not entered; a later scope is still open (scope stays
-// entered). If a replica, merge or update function returns with open scopes, they are closed, and
-// it fails with CHOIR_STATE.
+// entered). A replica, merge or update function that returns with open scopes fails with
+// CHOIR_STATE, and they are closed.
 choir_status choir_scope_exit(choir_scope *scope);
 
 // CHOIR_SCOPE (s) { ... } runs the block in s's scope, or skips it if it cannot enter

@@ -22,7 +22,7 @@ typedef enum {
 // Lists of files
 
 typedef struct choir_files choir_files;
-// Makes a list from file names and glob patterns (*, ?, [abc]). A pattern must match at least one
+// Makes a list from file names and glob patterns (*, ?, [abc]). A pattern matches at least one
 // file; its files are sorted by the bytes of their names.
 choir_files *choir_files_new(size_t n, const char *const patterns[]);
 size_t choir_files_count(const choir_files *f);
@@ -30,9 +30,8 @@ const char *choir_files_path(const choir_files *f, size_t i);
 void choir_files_free(choir_files *f);
 // Makes the source of one file, or a chain from it.
 typedef choir_dataset *choir_file_fn(const char *path, void *user);
-// Reads all files in order, with datasets that fn makes: the first in this call, further ones on
-// the reading thread. Takes ownership of files, also after a failure. All files have the same
-// columns.
+// Reads all files in order, with datasets from fn: the first in this call, others on the reading
+// thread. Takes ownership of files, also after a failure. All files have the same columns.
 choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, void *user);
 
 // Arrays
@@ -143,8 +142,8 @@ typedef struct choir_csv_options {
 	const choir_csv_column *column;
 	// An f32 column of all unlisted columns of numbers. NULL: none.
 	const char *other_columns;
-	// other_columns also gets, as one-hot, text columns with at most this number of different
-	// texts that occur twice or more on average. 0: no text columns; SIZE_MAX: all.
+	// other_columns also gets, as one-hot, text columns of up to this number of different texts
+	// that occur twice or more on average. 0: no text columns; SIZE_MAX: all.
 	size_t other_categories;
 	bool other_dates; // other_columns also gets columns of dates
 	// A column in other_columns gets an indicator if a row read to infer columns lacks its value.
@@ -157,8 +156,8 @@ typedef struct choir_csv_options {
 	choir_bad_record bad_record;
 	// Rows to read to infer columns; 0: all. Later rows that do not fit are bad records.
 	int64_t infer_rows;
-	// A CSV dataset of files with the same header, whose columns and texts are used. NULL, or
-	// without texts of a chosen column: this call reads the files to infer them.
+	// A CSV dataset of files with the same header, for columns and texts. NULL, or without a
+	// chosen column's texts: this call infers them.
 	const choir_dataset *schema;
 	// An additional i64 column with each row's number, from 0, over all files.
 	const char *row_number;
@@ -171,12 +170,11 @@ typedef struct choir_csv_options {
 // Reads CSV files (RFC 4180) with the same columns, plain or compressed by gzip.
 //
 // Lines end with LF or CR LF. Choir ignores empty lines, a byte order mark, spaces around a field
-// or its quotes, a first column without a name, and a separator at the end of the header or of all
-// rows. A number is decimal with a point, or inf or nan. It is rounded correctly, and to inf
-// beyond the dtype.
+// or its quotes, an unnamed first column, and a separator at the end of the header or of all rows.
+// A number is decimal with a point, or inf or nan. It is rounded correctly, and to inf beyond the
+// dtype.
 //
-// To infer, this call reads the files once, or twice if a column of categories begins with
-// numbers.
+// To infer, reads the files once, or twice if a column of categories begins with numbers.
 //
 // CHOIR_CORRUPT also: text that is not UTF-8; a row of more than 64 MiB. Limits: 32 columns of the
 // dataset; 1,048,576 categories.
@@ -193,9 +191,9 @@ typedef struct {
 	size_t categories; // of a chosen CATEGORY or ONE_HOT column, else 0
 	bool indicator;
 	int64_t values; // rows with a value, among those read to infer columns
-	// "numbers", "dates", "numbers with a decimal comma" or "numbers with other characters" (such
-	// as $5 and 80%), if at least 9 of 10 values of a text column are such, or at least half and
-	// all others are one text; else NULL.
+	// "numbers", "dates", "numbers with a decimal comma" or "numbers with other characters" ($5,
+	// 80%), if 9 of 10 values of a text column are such, or half and all others are one text; else
+	// NULL.
 	const char *mostly;
 	// Of a text column: a value of another kind, or no number (NULL: none known), its row in its
 	// file, from 1, and the number of such values.
@@ -320,15 +318,15 @@ typedef struct {
 	const choir_dataset *schema;
 } choir_image_directory_options;
 // Reads the PNG and JPEG images of a directory with one directory for each class. Columns:
-// "image", u8 [height, width, channels], and, if there are directories, "label", i32, the class's
-// number (its name: choir_dataset_category). Examples are ordered by class, then by the bytes of
-// their file names. Only names that end in .png, .jpg or .jpeg, without a leading dot, are read.
-// Links are followed.
+// "image", u8 [height, width, channels], and, if there are directories, "label", i32, the class
+// (its name: choir_dataset_category). Examples are ordered by class, then by the bytes of their
+// file names. Only names that end in .png, .jpg or .jpeg, without a leading dot, are read. Links
+// are followed.
 //
-// An image is scaled to the smallest size that covers height x width pixels, and then cropped
-// around its centre. Scaling is bilinear, with Pillow's antialiasing filter and arithmetic.
-// Transparency and EXIF orientation are ignored. CMYK becomes RGB. Reading an example decodes its
-// file, so a shuffle needs no buffer.
+// Images are scaled to the smallest size that covers height x width pixels (bilinear, with
+// Pillow's antialiasing filter and arithmetic), then cropped around the centre. Transparency and
+// EXIF orientation are ignored. CMYK becomes RGB. Reading an example decodes its file, so a
+// shuffle needs no buffer.
 //
 // Each class has at least one image. CHOIR_UNSUPPORTED: a build without libpng or libjpeg; more
 // than 134,217,728 pixels; a file of more than 256 MiB.
@@ -345,7 +343,7 @@ const char *choir_image_directory_dataset_path(const choir_dataset *d, int64_t i
 choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column);
 // Reads windows of text. Columns: "input", u8 [context], bytes i to i + context - 1, and "target",
 // one byte later. i is 0, stride, 2 stride, ... as long as the text has these bytes. stride 0:
-// context. A shuffle needs no buffer. This call unpacks a compressed file into memory.
+// context. A shuffle needs no buffer. Compressed files are unpacked into memory.
 // CHOIR_UNSUPPORTED: the text has more than 1 GiB, or more than both 64 MiB and 32 times the
 // file's size.
 choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context, int64_t stride);
@@ -363,7 +361,7 @@ choir_dataset *choir_range_dataset_new(
 choir_dataset *choir_constant_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[]);
 // Gives examples from memory: columns[i].data has column i of all examples. n is 1 to 32. Without
-// copy, the caller still owns the data, and must not change them until the dataset is freed.
+// copy, the caller keeps the data unchanged until the dataset is freed.
 choir_dataset *choir_memory_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[], bool copy);
 // Writes one example: column i to out[i]. position counts from 0 in each pass. Returns CHOIR_END

@@ -61,9 +61,9 @@ const char *choir_error(void);
 CHOIR_MUST_CHECK choir_status choir_error_status(void);
 
 // Records a failure of a program's function, and returns status. The arguments are printf's, with
-// a decimal point in every locale. choir_error() may be an argument. Line ends become spaces. A
-// long text is cut and ends in "...", an empty one becomes the status's name. CHOIR_OK and
-// CHOIR_END record nothing. Allocates nothing and keeps errno.
+// a decimal point in every locale, perhaps choir_error(). Line ends become spaces. A long text
+// ends in "...", an empty one becomes the status's name. CHOIR_OK and CHOIR_END record nothing.
+// Allocates nothing and keeps errno.
 choir_status choir_fail(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 
 // choir_fail with the format "%s", for languages without variable arguments.

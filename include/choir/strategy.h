@@ -108,7 +108,7 @@ typedef struct choir_strategy_options {
 	// else on if every worker has an idle processor. No effect on devices with separate memory.
 	choir_toggle overlap;
 	// Multi-worker mirrored: the workers compare checksums of mirrored variables, learning rates
-	// and options of new layers. They do so before saves, and after the 1st, 10th, 100th and every
+	// and options of new layers. Before saves, and after the 1st, 10th, 100th and every
 	// .compare_steps-th update (0: 1000). CHOIR_NONE: never. CHOIR_STATE: they differ.
 	int64_t compare_steps;
 	// The precision of the replicas' operations. Default: F32.
@@ -134,11 +134,10 @@ choir_strategy *choir_mirrored_strategy_new(const choir_strategy_options *o);
 choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o);
 
 // Central storage: a mirrored variable has one copy, on the parameter device, which need not run
-// replicas. A device with other memory copies it for each read. Results have the bits of a
-// mirrored strategy.
+// replicas. Other memory copies it for each read. Results have a mirrored strategy's bits.
 choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options *o);
 
-// Parameter server, on one machine. Each worker has its own replicas and loop
+// Parameter server, on one machine. Each worker has replicas and a loop
 // (choir_strategy_run_workers), and waits for no other. A mirrored variable or shard has one copy,
 // placed round-robin on the parameter devices. With several workers, a read is a copy, and
 // workers' sums of gradients are applied in the order of arrival. An ON_READ variable has a
@@ -155,7 +154,7 @@ choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options
 // All workers make these calls in the same order: calls in replicas, calls that make variables
 // and, outside of replicas, reductions and metric results. CHOIR_STATE: the calls or the workers'
 // options differ. If a worker fails, the others fail with CHOIR_CANCELLED and its text, and the
-// cluster cannot be used again.
+// cluster is unusable.
 choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_options *o);
 
 // Makes a strategy of a kind: "default" (a new one, like one_device), "one_device", "mirrored",
@@ -247,13 +246,13 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 // Runs
 
 // Calls fn once for each local replica. Devices run at the same time, the first on the calling
-// thread, so fn may write only its replica's part of what user points to. Returns after all
-// replicas and requested updates are done. A merge function may also call choir_strategy_run.
+// thread, so fn may write only its replica's part of user. Returns after all replicas and
+// requested updates. A merge function may also call choir_strategy_run.
 //
 // args is a set of s for choir_replica_arg, or NULL. results NULL: drops the replicas' results.
-// *results NULL: makes a set, which the caller frees. Otherwise the call first clears *results,
-// which is not args. Results of one name become one leaf (docs/rules.md, section 6). After a
-// failure the set is empty.
+// *results NULL: makes a set, which the caller frees. Else first clears *results, which is not
+// args. Results of one name become one leaf (docs/rules.md, section 6). After a failure the set is
+// empty.
 //
 // Returns the failure of the lowest replica_id, but ignores CHOIR_CANCELLED. A failure in a
 // replica's frame is the replica's, even if fn ignores it. After a failure, variables that an
@@ -262,8 +261,7 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 // - CHOIR_STATE also: the thread is in an update; another run of s is under way; replicas made
 //   different calls or returned different names; an exception or longjmp left a function
 //   (status.h).
-// - CHOIR_TIMEOUT: a replica waited too long for another. Choir cannot stop a function that never
-//   returns.
+// - CHOIR_TIMEOUT: a replica waited too long for another. Choir cannot stop an endless function.
 CHOIR_MUST_CHECK choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn,
 		void *user, choir_values *args, choir_values **results);
 
@@ -272,8 +270,8 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run(choir_strategy *s, choir_replic
 // parameter server strategy.
 typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *user);
 
-// Calls fn for all workers of a parameter server strategy at the same time, for the first on this
-// thread, and waits for all. Another strategy has one worker, whose group is s.
+// Calls fn for all workers of a parameter server strategy at once, for the first on this thread,
+// and waits. Another strategy has one worker, whose group is s.
 //
 // If fn fails, the next run of every other worker fails with CHOIR_CANCELLED. Returns the failure
 // of the lowest worker, but ignores CHOIR_CANCELLED. CHOIR_STATE also: workers of s are running
@@ -289,8 +287,8 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 // of the counts. The MEAN of a plain or mirrored value or variable is this value. Its SUM is
 // CHOIR_INVALID, unless it is the number 0 or there is one replica.
 //
-// With axes, each replica first sums its tensor along these, whose sizes may differ or be 0. The
-// result lacks them. MEAN divides by the number of summed elements. A value that all replicas
+// With axes, each replica first sums its tensor along these, which the result lacks. Their sizes
+// may differ or be 0. MEAN divides by the number of summed elements. A value that all replicas
 // share counts once for each.
 //
 // SUM keeps the dtype: f32, f64, i32, i64 or u8. Integers wrap around, but in a debug build of

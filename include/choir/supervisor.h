@@ -30,7 +30,7 @@ typedef enum {
 
 // Gets each reported line, on the thread of choir_supervisor_run. line has no line end, and is
 // valid only during the call. worker: CHOIR_NONE if the line is no worker's. The function may call
-// only choir_supervisor_stop of this header.
+// only choir_supervisor_stop.
 typedef void choir_supervisor_fn(
 		choir_supervisor_kind kind, int worker, const char *line, void *user);
 
@@ -61,10 +61,10 @@ typedef struct choir_supervisor_options {
 	double stop_timeout; // seconds in which workers can save after a stop; 0: 30
 	choir_supervisor_fn *report;
 	void *user;
-	// The number of parameter servers of a coordinator's job (coordinator.h); 0: no coordinator.
-	// Worker 0 is the coordinator, the next ones are servers. If another worker fails, the
-	// supervisor restarts it, and the others go on. Each program gets its task by CHOIR_TASK, and
-	// with .hosts also CHOIR_HOST and the job's key.
+	// The number of a coordinator's parameter servers (coordinator.h); 0: no coordinator. Worker 0
+	// is the coordinator, the next ones are servers. If another worker fails, it restarts, and the
+	// others go on. Each program gets its task by CHOIR_TASK, and with .hosts also CHOIR_HOST and
+	// the job's key.
 	int servers;
 } choir_supervisor_options;
 

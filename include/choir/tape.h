@@ -21,11 +21,10 @@ typedef struct choir_tape choir_tape;
 choir_tape *choir_tape_begin(choir_frame *f);
 
 // Runs the backward pass. gradients[i] becomes the gradient of the sum of y's elements with
-// respect to sources[i], in the source's dtype and shape. It is zeros if y does not depend on the
-// source, and may be indexed slices (tensor.h). y and the sources are floating-point tensors of
-// the tape's frame. A source may be y or any tensor from which y was made, and may occur twice.
-// For a variable, pass choir_variable_read's tensor. A tape has one such pass, and records nothing
-// afterwards.
+// respect to sources[i], in its dtype and shape: zeros if y does not depend on it, perhaps indexed
+// slices (tensor.h). y and the sources are floating-point tensors of the tape's frame. A source
+// may be y or any tensor from which y was made, and may occur twice. For a variable, pass
+// choir_variable_read's tensor. A tape has one such pass, and records nothing afterwards.
 //
 // If the frame has failed before, returns that failure. CHOIR_STATE: the backward pass has run
 // already; a variable has changed since it was read.
@@ -39,8 +38,8 @@ CHOIR_MUST_CHECK choir_status choir_tape_gradient(choir_tape *tape, choir_tensor
 // choir_tape_gradient or choir_optimizer_minimize. Their results live until the frame is cleared.
 // Gradients are dense.
 //
-// Simpler operations replace fused ones, so gradients may differ by rounding. CHOIR_UNSUPPORTED: y
-// depends on a source through a custom operation. Otherwise fails as choir_tape_gradient.
+// Simple operations replace fused ones, so rounding may differ. CHOIR_UNSUPPORTED: y depends on a
+// source through a custom operation. Otherwise fails as choir_tape_gradient.
 CHOIR_MUST_CHECK choir_status choir_tape_gradient_recorded(choir_tape *tape, choir_tensor *y,
 		size_t n, choir_tensor *const sources[], choir_tensor *gradients[]);
 
@@ -58,11 +57,11 @@ CHOIR_MUST_CHECK choir_status choir_hessian_vector_product(choir_tape *tape, cho
 // Computes a tensor from inputs, in their frame, with the same result each time.
 typedef choir_tensor *choir_formula_fn(choir_tensor *const inputs[], void *user);
 
-// Computes fn(inputs), and keeps only the inputs and the result on the tape (gradient
-// checkpointing: arXiv:1604.06174). The call frees the other tensors that fn made. The backward
-// pass calls fn again, with the same random numbers. Gradients flow to the inputs, and to
-// variables and other tensors that fn uses. fn may apply layers and call choir_recompute. Its side
-// effects, such as a metric's update, happen twice. user must live as long as the tape.
+// Computes fn(inputs), keeps only the inputs and the result (gradient checkpointing:
+// arXiv:1604.06174), and frees fn's other tensors. The backward pass calls fn again, with the same
+// random numbers. Gradients flow to the inputs, and to variables and other tensors that fn uses.
+// fn may apply layers and call choir_recompute. Its side effects, such as a metric's update,
+// happen twice. user must live as long as the tape.
 //
 // fn's result has the same dtype and shape in the backward pass.
 choir_tensor *choir_recompute(
@@ -73,11 +72,10 @@ choir_tensor *choir_recompute(
 // f64 input, the call compares the gradient of s with (s(x + h) - s(x - h)) / 2h, where h is 6e-6
 // max(1, |x|). All evaluations have a tape and the same random numbers.
 //
-// At least one input is f64, and none is of another floating-point dtype. CHOIR_INVALID: the
-// largest relative difference exceeds tolerance (0: 1e-6). The frame does not keep this failure. A
-// difference is relative to the largest of both derivatives, a hundredth of the input's largest,
-// and a hundredth of s. CHOIR_STATE: the frame has a tape. Also fails as fn. The call frees what
-// it made.
+// At least one input is f64, and none is of another floating-point dtype. CHOIR_INVALID, which the
+// frame does not keep: the largest relative difference exceeds tolerance (0: 1e-6). A difference
+// is relative to the largest of both derivatives, a hundredth of the input's largest, and a
+// hundredth of s. CHOIR_STATE: the frame has a tape. Also fails as fn.
 CHOIR_MUST_CHECK choir_status choir_check_gradient(size_t n, choir_tensor *const inputs[],
 		double tolerance, choir_formula_fn *fn, void *user);
 

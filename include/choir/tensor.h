@@ -104,7 +104,7 @@ choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape,
 
 // Makes a plain number: a scalar that takes the dtype of the first other operand, or f64 if all
 // are plain numbers. CHOIR_INVALID: that dtype cannot hold value, such as 0.5 or 300 in u8. For a
-// source of gradients (tape.h), use choir_fill. Reductions: docs/rules.md, section 8.
+// source of gradients, use choir_fill. Reductions: docs/rules.md, section 8.
 choir_tensor *choir_number(choir_frame *f, double value);
 
 // Waits, then copies t and its count (choir_with_count) into another frame. No gradient flows.
@@ -167,8 +167,8 @@ struct DLManagedTensorVersioned;
 // choir_dtype.
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
-// Waits, then exports t's memory, read-only and valid until the consumer calls the deleter on any
-// thread, even after the frame is freed. Memory that may change (borrowed, or a variable's) is
+// Waits, then exports t's memory, read-only and valid until the consumer calls the deleter (any
+// thread), even after the frame is freed. Memory that may change (borrowed, or a variable's) is
 // copied, and the export marked as a copy. CHOIR_UNSUPPORTED: the host cannot reach the memory.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 

@@ -44,10 +44,10 @@ choir_value *choir_cross_non_slot_devices(
 CHOIR_MUST_CHECK choir_status choir_cross_update_non_slot(
 		choir_cross *x, choir_value *place, choir_update_fn *fn, void *user);
 
-// In all replicas (replica.h), with the same variable. Makes a merge call that calls
-// choir_cross_update, with the arguments of choir_replica_set_arg: variables, or the same plain
-// number from all replicas. choir_replica_result gives fn's result for the copy that this replica
-// reads. CHOIR_INVALID, before anything changes: another tensor; first reduce it in a merge call.
+// In all replicas (replica.h), with the same variable. Calls choir_cross_update in a merge call,
+// with the arguments of choir_replica_set_arg: variables, or one plain number from all replicas.
+// choir_replica_result gives fn's result for the copy that this replica reads. CHOIR_INVALID,
+// before anything changes: another tensor; first reduce it in a merge call.
 CHOIR_MUST_CHECK choir_status choir_replica_update(
 		choir_replica *r, choir_variable *v, choir_update_fn *fn, void *user);
 
@@ -72,8 +72,8 @@ choir_tensor *choir_update_arg(choir_update *u, const char *name);
 choir_status choir_update_return(choir_update *u, const char *name, choir_tensor *value);
 
 // Elementwise updates. Choir updates a copy of more than 8192 elements in host memory in chunks,
-// with the same bits. The threads of all devices call the function at the same time, so it may
-// only read user's memory. Undefined variables stay undefined.
+// with the same bits. Threads call the function at the same time, so it may only read user's
+// memory. Undefined variables stay undefined.
 //
 // In a chunk, a read of a variable, an argument of the variable's shape, and choir_update_data are
 // vectors of choir_update_elements elements. Reads are copies. Scalars are unchanged. The function
@@ -87,9 +87,9 @@ choir_status choir_update_return(choir_update *u, const char *name, choir_tensor
 int64_t choir_update_elements(const choir_update *u);
 
 // The packed memory of v's copy on this device, or of its chunk, for reading and writing. v is the
-// updated variable or colocated with it. The call counts as a write: earlier reads of v become
-// stale. NULL without a failure: the host cannot reach the memory; several workers update v
-// without locks (.locked_updates).
+// updated variable or colocated with it. A write: earlier reads of v become stale. NULL without a
+// failure: the host cannot reach the memory; several workers update v without locks
+// (.locked_updates).
 void *choir_update_data(choir_update *u, choir_variable *v);
 
 CHOIR_C_END

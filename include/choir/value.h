@@ -71,9 +71,9 @@ choir_frame *choir_values_frame(choir_values *set);
 // Finds a leaf. NULL without a failure: set or name is NULL.
 choir_value *choir_values_find(choir_values *set, const char *name);
 
-// Setting a leaf again replaces it. A set uses a tensor of its own frame directly; if the tensor
-// borrows memory, this must stay valid until the set is cleared. The set makes a view of another
-// frame's tensor, or a copy if the tensor is borrowed, a read of a variable, or on another device.
+// Setting a leaf again replaces it. A set uses a tensor of its own frame directly; memory that it
+// borrows must stay valid until the set is cleared. It makes a view of another frame's tensor, or
+// a copy if that is borrowed, a read of a variable, or on another device.
 //
 // CHOIR_STATE: the tensor is freed or a stale read (tensor.h).
 
@@ -88,8 +88,8 @@ CHOIR_MUST_CHECK choir_status choir_values_set_local(
 		choir_values *set, const char *name, int local_replica, choir_tensor *t);
 
 // Splits a global batch [rows, ...] into a per-replica leaf of views. With R replicas, the first
-// (rows mod R) get rows / R + 1 rows, the others rows / R. Every worker passes the whole batch,
-// and keeps its replicas' rows. All split leaves of a set have one number of rows.
+// (rows mod R) get rows / R + 1 rows, the others rows / R. Every worker passes the whole batch.
+// All split leaves of a set have one number of rows.
 CHOIR_MUST_CHECK choir_status choir_values_split(
 		choir_values *set, const char *name, choir_tensor *t);
 

@@ -80,11 +80,10 @@ typedef struct {
 //
 // In a replica this is a sync point: replica 0 makes the variable, and the others get it.
 // CHOIR_STATE: name, dtype, shape, synchronization or aggregation differ between replicas. Names
-// may differ in numbers that make them unique, such as _12 at the end or before a "/". The call
-// returns an existing variable of this name, so a step may make its variables in every run.
-// CHOIR_INVALID: the other four differ from the existing variable's. Parameter server workers make
-// variables one at a time, and share those of one name. CHOIR_TIMEOUT: a worker
-// waited too long for its turn.
+// may differ in numbers that make them unique, such as _12 at the end or before a "/". An existing
+// variable of this name is returned, so a step may make its variables in every run. CHOIR_INVALID:
+// its other four differ. Parameter server workers make variables in turn, and share those of one
+// name. CHOIR_TIMEOUT: a worker's turn came too late.
 //
 // The replica's frame keeps a failure. A variable colocated with a sharded one has as many rows.
 // CHOIR_STATE also: the thread is in an update; the strategy is from before a fork.
@@ -93,9 +92,8 @@ choir_variable *choir_variable_new(
 
 // Makes a mirrored, trainable variable without aggregation on the program's memory, which has
 // packed elements and must outlive the strategy. Devices with host memory use this memory, so the
-// program may write to it between runs. Other devices have copies, which each successful run
-// outside of merge calls writes to the program's memory. Fails as choir_variable_new. CHOIR_STATE
-// also: in a replica.
+// program may write to it between runs. Others have copies, which each successful run outside of
+// merge calls writes back. Fails as choir_variable_new. CHOIR_STATE also: in a replica.
 choir_variable *choir_variable_wrap(
 		const char *name, choir_dtype dtype, choir_shape shape, void *memory);
 
@@ -112,7 +110,7 @@ CHOIR_MUST_CHECK choir_status choir_variable_describe(
 // "v/part_0", "v/part_1" and so on, which are used like other variables. v is their parent:
 // - Reads and writes of v go to the shards. A read concatenates them.
 // - Gradients flow to the shards, which optimizers update. The backward pass frees the
-//   concatenated copy, unless it is a source (tape.h).
+//   concatenation, unless it is a source (tape.h).
 // - v has no copies. It is saved and restored uncut.
 // - An update of v updates one shard after another. In the update function, v means the current
 //   shard, a variable colocated with v its shard of the same index, and an argument of v's shape
@@ -134,11 +132,11 @@ const char *choir_variable_copy_name(const choir_variable *v, int copy);
 // The device of a copy.
 choir_device *choir_variable_device(const choir_variable *v, int copy);
 
-// Reads v's present value into f. A replica's frame gets the replica's copy or component; an
-// update's frame gets the copy in the updated copy's memory; another frame gets the value,
-// aggregated if v is ON_READ. If f's replica has requested an optimizer's update of v, the read
-// waits for it, and so for all replicas. While a tape records in f, all reads give the same tensor
-// until v changes: the source (tape.h) for gradients of v.
+// Reads v's present value into f: in a replica's frame, its copy or component; in an update's, the
+// copy in the updated copy's memory; in another, the value, aggregated if v is ON_READ. If f's
+// replica has requested an optimizer's update of v, the read waits for it, and so for all
+// replicas. While a tape records in f, all reads give the same tensor until v changes: the source
+// (tape.h) for gradients of v.
 //
 // If f's device shares the copy's memory, the tensor is a view of it, whose use after v has
 // changed fails with CHOIR_STATE. choir_copy keeps the value.
@@ -151,19 +149,19 @@ choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f);
 
 // Reads rows of v into the frame of indices, as choir_gather of a read does, and fails like both.
 // If v has shards, the call waits for indices. With several parameter server workers and only host
-// memory, a call in a replica copies only these rows. Two such calls may see different values of
-// v, but not inside choir_recompute, nor after a choir_variable_read of v on the same tape.
+// memory, a call in a replica copies only these rows. Two such calls may see different values, but
+// not inside choir_recompute, nor after choir_variable_read of v on the same tape.
 choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices);
 
-// Reads rows as Python's v[start:stop:step], also with negative numbers. INT64_MIN is an omitted
-// low end, INT64_MAX an omitted high end. Gradients flow to v. CHOIR_INVALID: step is 0; v is a
-// scalar. Otherwise fails as choir_variable_read.
+// Reads rows as Python's v[start:stop:step], also with negative numbers. An omitted low end is
+// INT64_MIN, a high one INT64_MAX. Gradients flow to v. CHOIR_INVALID: step is 0; v is a scalar.
+// Otherwise fails as choir_variable_read.
 choir_tensor *choir_variable_slice(
 		choir_variable *v, choir_frame *f, int64_t start, int64_t stop, int64_t step);
 
-// Makes a tensor in f that stands for v as an argument, a result and in choir_tensor_as_value. In
-// an operation it has the elements of v's copy or component for f's replica or update, else of
-// copy 0. Tapes and optimizers ignore it. Fails as choir_variable_read.
+// Makes a tensor in f that stands for v as an argument, a result and in choir_tensor_as_value.
+// Operations use v's copy or component for f's replica or update, else copy 0. Tapes and
+// optimizers ignore it. Fails as choir_variable_read.
 choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f);
 
 // The variable of which t is a component, a read or a view, or NULL.
@@ -209,8 +207,8 @@ typedef enum {
 // Changes rows (axis 0) of a mirrored v: applies row i of values to row indices[i], in the order
 // of i. indices is a vector of i32 or i64, perhaps with repetitions. values has v's dtype and a
 // row for each index, or is a plain number. The context of their frame decides what is written, as
-// for choir_variable_assign. A merge call writes the rows of replica 0, then of replica 1, and so
-// on; their numbers may differ.
+// for choir_variable_assign. A merge call writes the rows of replica 0, then 1, and so on; their
+// numbers may differ.
 //
 // Waits for indices, and finds all errors before it writes. Fails as choir_variable_assign.
 // CHOIR_UNSUPPORTED also: v is ON_READ; several workers share v and .locked_updates is off; MIN,

@@ -9,9 +9,9 @@
 
 CHOIR_C_BEGIN
 
-// Saves the weights of s. path always holds the complete old or the complete new file. metadata is
-// NULL, or lines of "key=value" with different keys, in UTF-8. CHOIR_INVALID: an ON_READ variable
-// without aggregation. CHOIR_STATE: a variable is undefined.
+// Saves the weights of s. path always holds the complete old or new file. metadata is NULL, or
+// lines of "key=value" with different keys, in UTF-8. CHOIR_INVALID: an ON_READ variable without
+// aggregation. CHOIR_STATE: a variable is undefined.
 CHOIR_MUST_CHECK choir_status choir_strategy_save(
 		choir_strategy *s, const char *path, const char *metadata);
 
@@ -34,10 +34,10 @@ typedef void choir_restored_fn(choir_restored what, const char *name, void *user
 // How a file's names become names of variables.
 typedef struct {
 	size_t size;
-	// Renames tensors of the file by lines "TENSOR VARIABLE" (docs/pytorch.md), equal on all
-	// workers. TENSOR may have one star, which matches any text; a star in VARIABLE stands for
-	// that text. The first matching line applies; without one, a tensor keeps its name. VARIABLE
-	// "-" skips the tensor. "#" begins a comment. At most 1000 lines may have a star.
+	// Renames the file's tensors by lines "TENSOR VARIABLE" (docs/pytorch.md), equal on all
+	// workers. TENSOR may have one star, which matches any text; a star in VARIABLE is that text.
+	// The first matching line applies; without one, a tensor keeps its name. VARIABLE "-" skips
+	// the tensor. "#" begins a comment. At most 1000 lines may have a star.
 	//
 	// After the names, "axes AXES", or AXES alone, permutes axes as choir_transpose does: "1,0"
 	// for PyTorch's dense kernels, "2,3,1,0" for its convolutions. Before the axes, "reshape

@@ -283,7 +283,7 @@ static choir_tensor *weigh_samples(const choir_model *m, choir_replica *r, choir
 	return weigh(m, losses, choir_replica_arg(r, m->o.sample_weights), what);
 }
 
-// [n, t] from those of time steps, so that their mean is that of a sequence without padding.
+// [n, t] whose mean over t is the mean without padding.
 static choir_tensor *without_padding(choir_tensor *losses, const comparison *c)
 {
 	losses = mean_by_example(losses);

@@ -38,8 +38,7 @@ typedef struct choir_connection_table {
 	choir_status (*open)(void *self, const void *argument);
 	void (*close)(void *self); // drops all connections and listeners
 	// bound gets the address for connect, with the port that the system chose for port 0.
-	// CHOIR_STATE: the address is in use. CHOIR_INVALID: its form is invalid, or it is not safe
-	// without a key.
+	// CHOIR_STATE: the address is in use. CHOIR_INVALID: a wrong form, or not safe without a key.
 	choir_status (*listen)(
 			void *self, const char *address, uint64_t *listener, char *bound, size_t bound_size);
 	// *connection is 0 if there is no new connection.
@@ -61,8 +60,7 @@ typedef struct choir_connection_table {
 	void (*describe)(const void *self, uint64_t connection, char *text, size_t size);
 	// Closes a connection or listener. Bytes sent before still arrive if the peer is alive.
 	void (*drop)(void *self, uint64_t connection);
-	// Blocks until an element of waits is ready or wake(self) is called, but no longer than to
-	// the time until (on the clock of now).
+	// Blocks until an element of waits is ready, wake(self) is called, or now reaches until.
 	choir_status (*wait)(void *self, choir_connection_wait waits[], int n, double until);
 	void (*wake)(void *self); // (any) ends the present wait; without one, the next
 	double (*now)(void *self); // (any) seconds on the monotonic clock that time limits use

@@ -17,7 +17,7 @@ typedef enum {
 	CHOIR_BROADCAST // root's only partial sum, unchanged, for members that want it
 } choir_collective_kind;
 
-// The sum over replicas lo to hi - 1, a node of the canonical tree. The member runs all of these
+// The sum over replicas lo to hi - 1, a node of the canonical tree. The member runs these
 // replicas, but not all of the parent node's.
 typedef struct {
 	int lo, hi;
@@ -28,8 +28,8 @@ typedef struct {
 typedef struct {
 	size_t size;
 	// The fields up to divisor are equal in all members. If sequence, name, kind, dtype, elements
-	// or root differ, all members fail with CHOIR_STATE and one text, which names two devices and
-	// their collectives.
+	// or root differ, all members fail with CHOIR_STATE and one text that names two devices and
+	// collectives.
 	uint64_t sequence;
 	const char *name; // for error texts
 	choir_collective_kind kind;
@@ -43,11 +43,10 @@ typedef struct {
 	// On the member's device; overlaps no partial sum. NULL: this member wants no result. Members
 	// with host memory may pass the same memory, which is written once.
 	void *result;
-	// NULL, or a function that is called after the elements [first, first + count) of the result
-	// are final, on any thread inside wait. Of members that share a result, only one's is called
-	// for each element. first is a multiple of 8192, and so is count except in the last chunk.
-	// data is this chunk, in scratch memory if result is NULL. If done fails, the collective
-	// fails.
+	// Called when the elements [first, first + count) of the result are final, on any thread
+	// inside wait; may be NULL. Of members that share a result, only one's is called for each
+	// element. first is a multiple of 8192, and so is count except in the last chunk. data is this
+	// chunk, in scratch memory if result is NULL. If done fails, the collective fails.
 	choir_status (*done)(void *user, int64_t first, int64_t count, const void *data);
 	void *user;
 	int64_t batch_bytes; // of all results of this collective's batch; 0: no batch

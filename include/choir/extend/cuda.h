@@ -54,8 +54,8 @@ typedef struct {
 	// device. If the kernel fails, the stream's next wait returns the failure.
 	choir_status (*queue_host_kernel)(
 			const struct choir_kernel_call *call, const choir_cuda_host_kernel *kernel);
-	// Writes line i of a report on the driver, the libraries and the GPUs, such as "cuBLAS 13.0".
-	// Returns false after the last line. Threads: any.
+	// Writes line i of a report on the driver, the libraries and the GPUs. False: after the last.
+	// Threads: any.
 	bool (*describe)(int i, char *line, size_t size);
 } choir_cuda_plugin;
 

@@ -25,8 +25,8 @@ typedef struct choir_device_table {
 	// Returns the number of devices. Called once, by choir_register_device. CHOIR_NONE: not fixed;
 	// a device of any index may be opened.
 	int (*count)(void);
-	// Opens the device with this index, when its name is first looked up. If open fails, Choir
-	// calls close, and the next look-up calls open again. Choir never closes an open device.
+	// Opens the device of this index at the first look-up of its name. After a failure Choir calls
+	// close, and the next look-up opens again. Choir never closes an open device.
 	choir_status (*open)(void *self, int index);
 	void (*close)(void *self);
 	// (any) Sets *info's fields for cores and memory, which are 0 before the call. Choir sets kind
@@ -48,7 +48,7 @@ typedef struct choir_device_table {
 	// never decrease.
 	choir_status (*record_event)(void *stream, uint64_t *mark);
 	// Makes stream's later tasks start after other_stream, of any device of the kind, has reached
-	// the event mark. Does not block. If other_stream fails, stream fails too.
+	// the event mark. Does not block. other_stream's failure is stream's too.
 	choir_status (*wait_event)(void *stream, void *other_stream, uint64_t mark);
 	// (any) Blocks until the stream has reached the event mark. CHOIR_TIMEOUT: not within this
 	// number of seconds (negative: no limit). If a task before the event fails, wait returns the

@@ -283,7 +283,7 @@ typedef struct {
 // "scatter_update", "scatter_add", "scatter_subtract", "scatter_multiply", "scatter_divide",
 // "scatter_minimum", "scatter_maximum": a target [rows, ...], which is out; indices [n] of i32 or
 // i64, all in range; values [n, ...]. For i = 0, 1, ..., row indices[i] becomes values[i]
-// (update), or the operation's result with values[i]. A minimum or maximum with a NAN is NAN.
+// (update), or the operation's result with values[i]. A minimum or maximum with NAN is NAN.
 //
 // "chunk_squares": the sum of the squares of each chunk; out is f64 [ceil(elements / chunk)].
 typedef struct {

@@ -20,9 +20,8 @@ enum {
 	CHOIR_FEATURE_CLUSTER = 8 // .cluster
 };
 
-// A new mirrored variable or shard, for place_variable. Choir places other variables itself: slots
-// and colocated variables on their variable's devices, and components of ON_READ variables on the
-// replicas'.
+// A new mirrored variable or shard, for place_variable. Choir places slots and colocated variables
+// on their variable's devices, components of ON_READ variables on the replicas'.
 typedef struct {
 	size_t size;
 	const char *name;

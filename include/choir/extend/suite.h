@@ -38,30 +38,27 @@ typedef struct {
 	choir_status (*submit)(
 			void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes);
 
-	// A device such as "cuda:0", whose kind's kernels are checked. For each operation of
-	// kernel_table.h and each dtype, the suite compares results on random inputs with those of the
-	// CPU's plain kernel (for f32, that of f64), exactly or up to rounding. Two equal calls must
-	// give the same bits.
+	// A device such as "cuda:0", whose kind's kernels are checked. For each operation and dtype of
+	// kernel_table.h, results on random inputs are compared with the CPU's plain kernel (for f32,
+	// that of f64), exactly or up to rounding. Equal calls must give the same bits.
 	const char *kernels;
 	// Checks only kernels of this name. NULL: those that Choir chooses.
 	const char *kernel_name;
 	// Checks only this operation. NULL: all.
 	const char *operation;
 
-	// A table of cross-device operations, registered or not. The suite compares sums with the
-	// canonical tree's, bit by bit, and checks several threads, done, members that differ, time
-	// limits and aborts.
+	// A table of cross-device operations, registered or not. Sums must have the bits of the
+	// canonical tree; threads, done, different members, time limits and aborts are checked.
 	const struct choir_cross_device_ops_table *cross_device_ops;
 	// The devices of the group, at most 4. NULL: "cpu:0,cpu:1,cpu:2".
 	const char *members;
 	// NULL: the members use host memory, and their streams are NULL.
 	const choir_suite_memory *memory;
 
-	// The name of a registered strategy. The suite runs 16 programs (training, reductions,
-	// collectives, merge calls, updates, wrong use) with 1 to .max_replicas replicas. Their bits
-	// and failures must be those of the mirrored strategy on the device .model, with the same
-	// .precision and .wire. "mirrored" with .cross_device_ops in .strategy_options checks these
-	// operations.
+	// The name of a registered strategy. The suite runs 16 programs with 1 to .max_replicas
+	// replicas. Bits and failures must be the mirrored strategy's on the device .model, with the
+	// same .precision and .wire. "mirrored" with .cross_device_ops in .strategy_options checks
+	// these operations.
 	const char *strategy;
 	// The suite sets devices, replicas, seed and timeout. NULL: defaults.
 	const struct choir_strategy_options *strategy_options;
@@ -73,9 +70,8 @@ typedef struct {
 	// The mirrored strategy's device, of the kind of .devices. NULL: "cpu:0".
 	const char *model;
 
-	// A table of transports, registered or not. For each check, two workers open the transport,
-	// each on its thread. The suite checks messages, time limits, an abort, and a worker that
-	// leaves. If a check takes longer than 60 s, it stops, and does not free its threads and
+	// A table of transports, registered or not. In each check two workers, on two threads, open
+	// the transport. A check that takes longer than 60 s stops, and does not free its threads and
 	// memory.
 	const struct choir_transport_table *transport;
 	// Gives the argument of open for worker 0 or 1. NULL: the argument is NULL. Each check is a

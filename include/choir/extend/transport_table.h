@@ -45,8 +45,8 @@ typedef struct choir_transport_table {
 	// Never blocks. If *done is true, the request ends, and *bytes is the size of the message. A
 	// failure does not change the request.
 	choir_status (*test)(void *self, uint64_t request, bool *done, size_t *bytes);
-	// Gives up a request whose message will not come. Then the transport does not use its memory,
-	// but a receiver that is reading it may finish.
+	// Gives up a request whose message will not come. Then only a receiver that is reading its
+	// memory uses it.
 	void (*drop)(void *self, uint64_t request);
 	// Tells all workers that this worker stops, and why, as far as possible without waiting. The
 	// others' tests then fail.
@@ -55,8 +55,8 @@ typedef struct choir_transport_table {
 	// (any) A waiting thread calls this after each call of test; turn counts them from 0. Returns
 	// when a request may have changed, or when now(self) is at least until.
 	void (*pause)(void *self, int turn, double until);
-	// Messages of up to this number of bytes need no help of the receiver. Choir may send several
-	// of them in place of a larger one. 0: unknown.
+	// The most bytes of a message that needs no help of the receiver; Choir may split larger ones.
+	// 0: unknown.
 	size_t eager;
 	// (any) Whether data of send and receive may be memory of devices of this kind ("gpu"). Choir
 	// has waited for the device before it calls send, and does not use the device until test.

@@ -317,7 +317,7 @@ static dnnl_status_t plan_hint(plan *p, const chi_dnn_problem *q)
 }
 
 // Memory is nhwc and hwio; oneDNN's dimensions are nchw and oihw. A filter in oneDNN's layout
-// doubles the speed despite a reorder per call; a matrix does not (measured).
+// doubles the speed despite reorders; a matrix does not (measured).
 static dnnl_status_t plan_convolution(plan *p, const chi_dnn_problem *q)
 {
 	const dnnl_dims_t x = { q->images, q->c, q->h, q->w }, y = { q->images, q->out, q->oh, q->ow };

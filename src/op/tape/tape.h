@@ -37,11 +37,11 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last);
 
 bool chi_backward_is_recorded(const choir_frame *f);
 
-// Once per source, when its gradient is final: maybe slices (tensor.h); zeros come first, if y
-// does not depend on it. The gradient is dropped after the call, unless an alias keeps it. A
-// failure ends the pass. After an operation, the pass drops its result if y depends on it, except
-// y and sources; its use is CHOIR_STATE. Aliases of its memory (chi_tensor_alias, returned and
-// argument tensors), other results and unrecorded tensors stay valid.
+// Once per source, when its gradient is final: maybe slices; zeros come first, if y does not
+// depend on it. Unless an alias keeps it, the gradient is dropped afterwards. A failure ends the
+// pass. After an operation, the pass drops its result if y depends on it, except y and sources;
+// its use is CHOIR_STATE. Aliases of its memory (chi_tensor_alias, returned and argument tensors),
+// other results and unrecorded tensors stay valid.
 typedef choir_status chi_ready_fn(void *user, size_t index, choir_tensor *gradient);
 choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
 		choir_tensor *const sources[], chi_ready_fn *ready, void *user);

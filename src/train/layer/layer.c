@@ -68,8 +68,8 @@ static choir_status note(const choir_layer *l)
 			l->setting[0] == '\0' ? "" : " with ", l->setting);
 }
 
-// One worker alone may make layers without variables, so these are compared only inside a layer
-// with variables, before the first update.
+// One worker may make layers without variables, so these are compared only inside one with
+// variables, before the first update.
 static choir_status note_made(const choir_layer *l, size_t n, choir_layer *const inside[])
 {
 	const chi_context *c = chi_context_current();

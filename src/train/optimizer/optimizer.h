@@ -52,8 +52,7 @@ struct choir_optimizer {
 	chi_atomic64 step;
 	chi_atomic64 rate_bits;
 	chi_atomic32 warned; // 1 + step of the last report; 0: none
-	// Guards the list of targets, which workers update concurrently. The strategy's creation lock
-	// guards making one.
+	// Guards the list of targets. The strategy's creation lock guards making one.
 	chi_mutex lock;
 	chi_optimized_variable **target;
 	size_t targets, target_capacity;

@@ -104,8 +104,11 @@ TEST(a_stream_asks_all_servers_at_once)
 	chi_stream *other[2] = { stream_of(name), stream_of(servers_device(0, 0)) };
 	chi_stream *s = stream_of(servers_device(1, 0));
 	void *memory[2] = { allocate(other[0]), allocate(other[1]) }, *own = allocate(s);
-	for (int i = 0; i < 2; i++) // connects
+	for (int i = 0; i < 2; i++) { // connects, when the memory is allocated
+		assert_int_equal(chi_stream_copy(other[i], memory[i], bytes, 1), CHOIR_OK);
+		assert_int_equal(chi_stream_wait(other[i]), CHOIR_OK);
 		assert_int_equal(chi_stream_copy(s, own, memory[i], 1), CHOIR_OK);
+	}
 	assert_int_equal(chi_stream_wait(s), CHOIR_OK);
 	assert_int_equal(kill(stopped, SIGSTOP), 0);
 	const uint64_t before = chi_session_requests();

@@ -189,7 +189,7 @@ choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *rec
 		choir_tensor *bias, choir_tensor *recurrent_bias, choir_tensor *state);
 
 // Sequences of different lengths. Sequence i of x [n, t, ..] has lengths[i] time steps (u8, i32 or
-// i64 [n], from 0 to t), then padding of any numbers. CHOIR_INVALID: another length; some devices
+// i64 [n], from 0 to t), then padding, any numbers. CHOIR_INVALID: another length; some devices
 // report this later.
 //
 // For layers, use choir_layer_apply_sequences. By hand, the last state is choir_last_timestep(y,

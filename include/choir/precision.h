@@ -57,8 +57,8 @@ typedef struct {
 	bool wide_result; // the result is f32, even if the operands have 16 bits
 } choir_precision_row;
 
-// The rules, sorted by operation; *count (may be NULL): their number. Without a rule, as custom
-// ones, operations run in f32.
+// The rules, sorted by operation; *count (may be NULL): their number. Operations without a rule,
+// such as custom ones, run in f32.
 const choir_precision_row *choir_precision_rules(size_t *count);
 
 // Whether the rule of operation is ALLOW or PROMOTE, and d has a kernel for the 16-bit dtype of p.

@@ -122,8 +122,8 @@ int64_t choir_replica_global_examples(const choir_replica *r);
 
 // Averages losses, [n, ...] of f32 or f64, over the global batch (TensorFlow's
 // compute_average_loss). Gives a scalar: the sum of this replica's losses, divided by the examples
-// in the global batch. The SUM of these over replicas is the mean over the global batch; so for
-// gradients.
+// in the global batch. The SUM of these over replicas is the mean over the global batch, that of
+// gradients its gradient.
 //
 // If the number of examples is unknown, each replica is assumed to have n. An empty global batch
 // gives 0.

@@ -192,8 +192,8 @@ typedef struct {
 	bool indicator;
 	int64_t values; // rows with a value, among those read to infer columns
 	// "numbers", "dates", "numbers with a decimal comma" or "numbers with other characters" ($5,
-	// 80%), if 9 of 10 values of a text column are such, or half and all others are one text; else
-	// NULL.
+	// 80%), if at least 9 of 10 values of a text column are such, or half and all others are one
+	// text; else NULL.
 	const char *mostly;
 	// Of a text column: a value of another kind, or no number (NULL: none known), its row in its
 	// file, from 1, and the number of such values.

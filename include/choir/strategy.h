@@ -246,8 +246,8 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 // Runs
 
 // Calls fn once for each local replica. Devices run at the same time, the first on the calling
-// thread, so fn may write only its replica's part of user. Returns after all replicas and
-// requested updates. A merge function may also call choir_strategy_run.
+// thread, so fn may write only its replica's part of *user. Returns after all replicas and
+// updates. A merge function may also call choir_strategy_run.
 //
 // args is a set of s for choir_replica_arg, or NULL. results NULL: drops the replicas' results.
 // *results NULL: makes a set, which the caller frees. Else first clears *results, which is not

@@ -142,8 +142,8 @@ static choir_status check_format(const chi_csv_rows *r)
 		{ "a text in UTF-16", "\xfe\xff", 2 },
 		{ "a ZIP file, such as a workbook (.xlsx)", "PK\3\4", 4 },
 		{ "a workbook (.xls)", "\xd0\xcf\x11\xe0", 4 },
-		{ "a Parquet file", "PAR1", 4 },
-		{ "a Feather file", "ARROW1", 6 },
+		{ "a Parquet file", "PAR1\x15", 5 }, // a column may be named PAR1
+		{ "a Feather file", "ARROW1\0\0", 8 },
 		{ "a bzip2 file", "BZh", 3 },
 		{ "an xz file",
 				"\xfd"

@@ -25,7 +25,7 @@ static choir_tensor *weigh(const choir_metric *m, choir_tensor *x, choir_tensor 
 			chi_shape_print(&weights->shape, have), chi_shape_print(&x->shape, need));
 }
 
-// *labels loses a last axis of 1.
+// *labels loses a last axis of 1, unless that is the axis of a single class.
 static choir_status check_classes(
 		const choir_metric *m, const choir_tensor *scores, choir_tensor **labels)
 {
@@ -34,7 +34,8 @@ static choir_status check_classes(
 	const int64_t known = m->kind == CHI_METRIC_PER_CLASS ? m->k : m->classes;
 	choir_shape rows = *s;
 	rows.rank -= rows.rank > 0;
-	if ((*labels = chi_match_last_axis(*labels, &rows)) == NULL)
+	if (s->rank > 0 && s->dim[rows.rank] != 1 &&
+			(*labels = chi_match_last_axis(*labels, &rows)) == NULL)
 		return choir_error_status();
 	if (s->rank >= 2 && chi_shape_equal(&rows, &(*labels)->shape) &&
 			!chi_dtype_is_float((*labels)->dtype) && (known == 0 || known == s->dim[rows.rank]))

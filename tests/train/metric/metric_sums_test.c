@@ -280,6 +280,11 @@ TEST_WITHIN(what_is_refused, scoped_open, scoped_close)
 			choir_metric_update(best, choir_constant(at->frame, CHOIR_I32, CHOIR_SHAPE(3), beyond),
 					choir_fill(at->frame, CHOIR_F32, CHOIR_SHAPE(3, 2), 1)),
 			CHOIR_INVALID, "best*labels*2");
+	choir_frame_clear(at->frame);
+	choir_metric *one = choir_metric_new("one", CHOIR_METRIC_ACCURACY);
+	assert_failed(choir_metric_update(one, choir_fill(at->frame, CHOIR_I32, CHOIR_SHAPE(3, 1), 1),
+						  choir_fill(at->frame, CHOIR_F32, CHOIR_SHAPE(3, 1), 1)),
+			CHOIR_INVALID, "one*[3, 1]*[3, 1]");
 	assert_null(choir_top_k_accuracy_new("none", 0));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "none*k*0");
 	assert_null(choir_auc_new("curve", 1));

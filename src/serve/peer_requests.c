@@ -136,6 +136,8 @@ static void forget(chi_session *s, const chi_peer *peer)
 	forget_waiters(&s->early, peer);
 	for (chi_served_stream *stream = s->streams; stream != NULL; stream = stream->next)
 		forget_waiters(&stream->waiters, peer);
+	for (chi_served_stream *stream = s->closed; stream != NULL; stream = stream->next)
+		forget_waiters(&stream->waiters, peer);
 	for (chi_served_message **at = &s->first; *at != NULL;) {
 		chi_served_message *m = *at;
 		if (m->peer != peer) {
@@ -250,6 +252,16 @@ void chi_session_answer_waiters(chi_session *s, chi_served_stream *stream, bool 
 }
 
 // The lock is held, here and below.
+
+// A closed stream runs the commands that it still has.
+static chi_served_stream *find_closed(const chi_session *s, uint32_t number, uint64_t command)
+{
+	chi_served_stream *stream = s->closed;
+	while (stream != NULL && stream->number != number)
+		stream = stream->next;
+	return stream != NULL && command <= stream->queued ? stream : NULL;
+}
+
 static choir_status take_await(chi_session *s, chi_peer *peer, uint64_t token, chi_unpack *u)
 {
 	const uint32_t number = chi_unpack_u32(u);
@@ -257,7 +269,9 @@ static choir_status take_await(chi_session *s, chi_peer *peer, uint64_t token, c
 	chi_served_stream *stream = s->streams;
 	while (stream != NULL && stream->number != number)
 		stream = stream->next;
-	if (stream == NULL && number <= s->opened) // closed, so all its commands are done
+	if (stream == NULL)
+		stream = find_closed(s, number, command);
+	if (stream == NULL && number <= s->opened) // all its commands are done
 		return answer(peer, token, CHOIR_OK);
 	chi_served_waiter *w = chi_alloc(sizeof *w);
 	if (w == NULL)

@@ -479,8 +479,10 @@ void chi_session_free(chi_session *s)
 		chi_session_answer_waiters(s, stream, true);
 		chi_cond_signal(&stream->work);
 	}
-	for (chi_served_stream *stream = s->closed; stream != NULL; stream = stream->next)
+	for (chi_served_stream *stream = s->closed; stream != NULL; stream = stream->next) {
+		chi_session_answer_waiters(s, stream, true);
 		chi_cond_signal(&stream->work);
+	}
 	chi_cond_broadcast(&s->progress);
 	chi_mutex_unlock(&s->lock);
 	for (chi_served_stream *stream = s->streams, *next; stream != NULL; stream = next) {

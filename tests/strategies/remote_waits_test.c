@@ -1,5 +1,5 @@
-// Servers' waits for streams of other servers: a stream's questions do not wait for each other, and
-// may come before the stream is opened or after it is closed.
+// Servers' waits for streams of other servers: a stream's questions do not wait for each other,
+// and may come before the stream is opened or after it is closed.
 #include "base/clock.h"
 #include "base/thread.h"
 #include "device/device.h"

@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "base/text.h"
 #include "input/input.h"
+#include "op/nn/nn.h"
 #include "op/op.h"
 #include "strategy/context.h"
 #include "train/layer/layer.h"
@@ -201,17 +202,6 @@ typedef struct {
 	choir_tensor *lengths, *mask; // of sequences whose time steps are the examples, or NULL
 } comparison;
 
-// [n, t, ..] becomes [n t, ..].
-static choir_tensor *time_steps(choir_tensor *x)
-{
-	if (x == NULL)
-		return NULL;
-	choir_shape flat = { x->shape.rank - 1, { x->shape.dim[0] * x->shape.dim[1] } };
-	for (int i = 1; i < flat.rank; i++)
-		flat.dim[i] = x->shape.dim[i + 1];
-	return choir_reshape(x, flat);
-}
-
 static comparison compare(const choir_model *m, choir_replica *r)
 {
 	comparison c = { .results = results_of(m, r), .labels = choir_replica_arg(r, m->o.labels) };
@@ -220,8 +210,8 @@ static comparison compare(const choir_model *m, choir_replica *r)
 	const int64_t t = c.results->shape.dim[1];
 	c.lengths = choir_replica_arg(r, m->o.lengths);
 	c.mask = choir_sequence_mask(c.lengths, t);
-	c.labels = time_steps(choir_zero_padding(c.labels, c.lengths));
-	c.results = time_steps(c.results);
+	c.labels = chi_time_steps(choir_zero_padding(c.labels, c.lengths));
+	c.results = chi_time_steps(c.results);
 	return c;
 }
 

@@ -198,7 +198,9 @@ static choir_status follow(chi_served_stream *s, chi_unpack *u, const chi_served
 	const uint64_t command = chi_unpack_u64(u);
 	if (server == s->session->number)
 		return follow_here(s, number, command);
-	return r == NULL ? CHOIR_NO_MEMORY : chi_session_await(s->session, r);
+	if (r != NULL)
+		return chi_session_await(s->session, r);
+	return u->failed ? CHOIR_CORRUPT : choir_fail(CHOIR_NO_MEMORY, "a question to another server");
 }
 
 choir_status chi_served_run(chi_served_stream *s, const chi_served_task *t)

@@ -83,6 +83,22 @@ const char *servers_pair(int server, int device, int other_server, int other_dev
 	return strcpy(all.kept[all.next++ % KEPT], pair);
 }
 
+chi_stream *servers_stream(const char *device)
+{
+	choir_device *d = choir_device_find(device);
+	chi_stream *s = d == NULL ? NULL : chi_stream_new(d);
+	if (s == NULL)
+		fail_msg("%s", choir_error());
+	return s;
+}
+
+void *servers_allocate(const chi_stream *s, size_t bytes)
+{
+	void *memory;
+	assert_int_equal(chi_device_allocate(s->device, bytes, &memory), CHOIR_OK);
+	return memory;
+}
+
 static pid_t start(const char **address, uint64_t memory, uint64_t failing, double late)
 {
 	static char kept[100];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "choir/serve.h"
+#include "device/device.h"
 
 #include <sys/types.h>
 
@@ -14,6 +15,9 @@ const char *servers_device(int server, int device);
 // Two names with a comma.
 const char *servers_pair(int server, int device, int other_server, int other_device);
 void servers_stop(void);
+chi_stream *servers_stream(const char *device);
+// Allocated in the server, not in the program's pool.
+void *servers_allocate(const chi_stream *s, size_t bytes);
 
 // A server as a process, to be killed. address: valid until the next call.
 pid_t servers_fork(const char **address, uint64_t memory);

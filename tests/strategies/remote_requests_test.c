@@ -16,23 +16,6 @@
 
 enum { BYTES = 100000 };
 
-static chi_stream *stream_of(const char *device)
-{
-	choir_device *d = choir_device_find(device);
-	chi_stream *s = d == NULL ? NULL : chi_stream_new(d);
-	if (s == NULL)
-		fail_msg("%s", choir_error());
-	return s;
-}
-
-// Allocated in the server, not in the program's pool.
-static void *allocate(const chi_stream *s)
-{
-	void *memory;
-	assert_int_equal(chi_device_allocate(s->device, BYTES, &memory), CHOIR_OK);
-	return memory;
-}
-
 typedef struct {
 	chi_stream *there, *here;
 	void *target;
@@ -56,10 +39,10 @@ TEST(memory_is_located_once_until_its_server_frees_some)
 {
 	static transfer t;
 	servers_start();
-	t.there = stream_of(servers_device(0, 0));
-	t.here = stream_of(servers_device(1, 0));
-	t.target = allocate(t.here);
-	void *first = allocate(t.there), *second = allocate(t.there);
+	t.there = servers_stream(servers_device(0, 0));
+	t.here = servers_stream(servers_device(1, 0));
+	t.target = servers_allocate(t.here, BYTES);
+	void *first = servers_allocate(t.there, BYTES), *second = servers_allocate(t.there, BYTES);
 	(void) copy(&t, first, 1); // connects
 	assert_int_equal(copy(&t, first, 2), 1);
 	assert_int_equal(copy(&t, second, 2), 1);
@@ -71,7 +54,7 @@ TEST(memory_is_located_once_until_its_server_frees_some)
 	assert_in_range(chi_process_memory_bytes() - read, 20 * BYTES, 20 * BYTES + 1000);
 	for (int i = 0; i < 5; i++) { // the freed memory is used again
 		chi_device_release(t.there->device, first, BYTES);
-		first = allocate(t.there);
+		first = servers_allocate(t.there, BYTES);
 		assert_int_equal(copy(&t, second, 23 + i), 1);
 		assert_int_equal(copy(&t, first, 33 + i), 1);
 		assert_int_equal(copy(&t, second, 43 + i), 0);

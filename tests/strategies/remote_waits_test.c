@@ -14,23 +14,6 @@
 
 enum { BYTES = 100000 };
 
-static chi_stream *stream_of(const char *device)
-{
-	choir_device *d = choir_device_find(device);
-	chi_stream *s = d == NULL ? NULL : chi_stream_new(d);
-	if (s == NULL)
-		fail_msg("%s", choir_error());
-	return s;
-}
-
-// Allocated in the server, not in the program's pool.
-static void *allocate(const chi_stream *s)
-{
-	void *memory;
-	assert_int_equal(chi_device_allocate(s->device, BYTES, &memory), CHOIR_OK);
-	return memory;
-}
-
 // After a server that is stopped, the stream waits for another one, which is asked at once.
 TEST(a_stream_asks_all_servers_at_once)
 {
@@ -41,9 +24,10 @@ TEST(a_stream_asks_all_servers_at_once)
 	const pid_t stopped = servers_fork(&address, 0);
 	snprintf(name, sizeof name, "remote:%s/cpu:0", address);
 	servers_start();
-	chi_stream *other[2] = { stream_of(name), stream_of(servers_device(0, 0)) };
-	chi_stream *s = stream_of(servers_device(1, 0));
-	void *memory[2] = { allocate(other[0]), allocate(other[1]) }, *own = allocate(s);
+	chi_stream *other[2] = { servers_stream(name), servers_stream(servers_device(0, 0)) };
+	chi_stream *s = servers_stream(servers_device(1, 0));
+	void *memory[2] = { servers_allocate(other[0], BYTES), servers_allocate(other[1], BYTES) },
+		 *own = servers_allocate(s, BYTES);
 	for (int i = 0; i < 2; i++) { // connects, when the memory is allocated
 		assert_int_equal(chi_stream_copy(other[i], memory[i], bytes, 1), CHOIR_OK);
 		assert_int_equal(chi_stream_wait(other[i]), CHOIR_OK);

@@ -80,9 +80,9 @@ class Dataset:
             if not spare and values[0]:
                 pointer = ffi.gc(values[0], lib.choir_values_free)
                 self._owned.append(pointer)
+            if status and pointer:
+                self._spare.append(pointer)
             if status == end:
-                if pointer:
-                    self._spare.append(pointer)
                 break
             check(status)
             yield Batch(self._strategy, self._spare, self._owned, pointer)

@@ -42,3 +42,6 @@ choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filte
 
 // As chi_convolution_axis. padding: -1 for TensorFlow's SAME, else on each side.
 bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2], int64_t *out);
+
+// [n, t, ..] becomes [n t, ..]. NULL gives NULL.
+choir_tensor *chi_time_steps(choir_tensor *x);

@@ -64,14 +64,20 @@ static choir_tensor *integer(choir_frame *f, int64_t value)
 	return choir_number(f, (double) value);
 }
 
+choir_tensor *chi_time_steps(choir_tensor *x)
+{
+	if (!x)
+		return NULL;
+	choir_shape flat = { x->shape.rank - 1, { x->shape.dim[0] * x->shape.dim[1] } };
+	for (int i = 1; i < flat.rank; i++)
+		flat.dim[i] = x->shape.dim[i + 1];
+	return choir_reshape(x, flat);
+}
+
 // Time steps of x by their numbers in the batch.
 static choir_tensor *take(choir_tensor *x, choir_tensor *numbers)
 {
-	choir_shape flat = { x->shape.rank - 1, { x->shape.dim[0] * x->shape.dim[1] } };
-
-	for (int i = 1; i < flat.rank; i++)
-		flat.dim[i] = x->shape.dim[i + 1];
-	return numbers ? choir_gather(choir_reshape(x, flat), numbers) : NULL;
+	return numbers ? choir_gather(chi_time_steps(x), numbers) : NULL;
 }
 
 // The number in the batch of each sequence's first time step: [n, 1].

@@ -160,14 +160,12 @@ static choir_tensor *apply_both(choir_layer *l, choir_tensor *x)
 	if (back == NULL)
 		return NULL;
 	const choir_shape *s = &ahead->shape, *other = &back->shape;
-	if (s->rank == 2 && other->rank == 2) // the last time steps
-		return choir_concat(2, (choir_tensor *const[]){ ahead, back }, 1);
-	if (s->rank < 3 || other->rank < 3 || s->dim[1] != x->shape.dim[1] ||
-			other->dim[1] != s->dim[1])
+	if (s->rank < x->shape.rank && other->rank == s->rank) // without the axis of time
+		return choir_concat(2, (choir_tensor *const[]){ ahead, back }, -1);
+	if (s->rank != x->shape.rank || other->rank != s->rank || other->dim[1] != s->dim[1])
 		return chi_layer_fail(l, x,
-				"the layers return %s and %s; both must keep the %" PRId64
-				" timesteps, or neither",
-				chi_shape_print(s, text[0]), chi_shape_print(other, text[1]), x->shape.dim[1]);
+				"the layers return %s and %s; both must return as many time steps, or none",
+				chi_shape_print(s, text[0]), chi_shape_print(other, text[1]));
 	return choir_concat(2, (choir_tensor *const[]){ ahead, reversed(back) }, -1);
 }
 

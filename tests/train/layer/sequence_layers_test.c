@@ -139,7 +139,14 @@ TEST_WITHIN(refused, scoped_open, scoped_close)
 	choir_layer *last = choir_sequential_new(
 			2, (choir_layer *[]){ choir_lstm_new("end", WIDTH, 2), choir_last_timestep_new() });
 	choir_layer *mixed = choir_bidirectional_new(choir_gru_new("all", WIDTH, 2), last);
-	assert_refused(g, mixed, text, "bidirectional*[4, 6, 2] and [4, 2]*6 timesteps");
+	assert_refused(g, mixed, text, "bidirectional*[4, 6, 2] and [4, 2]*time steps");
 	assert_null(choir_layer_apply(mixed, choir_fill(g->frame, CHOIR_F32, text, 1)));
-	assert_text_holds(choir_error(), "bidirectional*[4, 6, 2] and [4, 2]*6 timesteps");
+	assert_text_holds(choir_error(), "bidirectional*[4, 6, 2] and [4, 2]*time steps");
+	choir_frame_clear(g->frame); // fewer time steps in both directions are right
+	choir_layer *half = choir_bidirectional_new(
+			choir_conv1d_new("one", WIDTH, 2, 3, CHOIR_OPTIONS(choir_conv_options, .stride = 2)),
+			choir_conv1d_new("two", WIDTH, 2, 3, CHOIR_OPTIONS(choir_conv_options, .stride = 2)));
+	choir_tensor *y = choir_layer_apply(half, choir_fill(g->frame, CHOIR_F32, text, 1));
+	assert_non_null(y);
+	assert_int_equal(choir_tensor_shape(y)->dim[1], (T - 3) / 2 + 1);
 }

@@ -227,7 +227,8 @@ void chi_sample_recurrent_gradient(chi_sample *s)
 	(void) chi_sample_add(s, s->dtype, CHOIR_SHAPE(r.n, r.t, gates + 2 * r.h));
 	(void) chi_sample_add(s, s->dtype, CHOIR_SHAPE(r.h, gates));
 	(void) chi_sample_add(s, s->dtype, CHOIR_SHAPE(r.n, r.h));
-	(void) chi_sample_add(s, s->dtype, CHOIR_SHAPE(r.n, r.t, r.h));
+	const int64_t width = s->row->detail == 4 ? (1 + upto(s, 1)) * r.h : r.h;
+	(void) chi_sample_add(s, s->dtype, CHOIR_SHAPE(r.n, r.t, width));
 	chi_sample_give(
 			s, s->dtype, CHOIR_SHAPE(s->row->detail == 4 ? all + 2 * state : 2 * all + state));
 }

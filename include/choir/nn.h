@@ -165,7 +165,7 @@ choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_opti
 typedef struct {
 	size_t size;
 	choir_tensor *state, *cell; // first states, [n, h]; NULL: zeros. cell: LSTM only
-	// If not NULL, *last_cell becomes the last cell state, [n, h], without a gradient.
+	// If not NULL, *last_cell becomes the last cell state, [n, h].
 	choir_tensor **last_cell;
 	// Of sequences of different lengths (below), for *last_cell; NULL: all are t. The states of
 	// padding are those of its inputs.

@@ -60,6 +60,17 @@ def packed_lstm(x, kernel, again, bias, lengths):
     return torch.cat([y, torch.cat([last[0], last[1]], 1)[:, None]], 1)
 
 
+def packed_cell(x, kernel, again, bias, lengths):
+    """Of padded sequences: the states, and behind them the last cells."""
+    layer = torch.nn.LSTM(x.shape[2], again.shape[0], batch_first=True)
+    names = ["weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"]
+    given = [kernel.T, again.T, bias, torch.zeros_like(bias)]
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    y, (_, cell) = torch.func.functional_call(layer, dict(zip(names, given)), (packed,))
+    y, _ = torch.nn.utils.rnn.pad_packed_sequence(y, batch_first=True, total_length=x.shape[1])
+    return torch.cat([y, cell[0][:, None]], 1)
+
+
 def gru(x, kernel, again, bias, again_bias):
     """PyTorch's order of parts is reset, update, new; ours update, reset, new."""
     def order(w):

@@ -395,6 +395,20 @@ static choir_tensor *packed_lstm(choir_tensor *const in[], void *user)
 	return choir_concat(2, all, 1);
 }
 
+// Of padded sequences: the states, and the last cells.
+static choir_tensor *packed_cell(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	choir_tensor *cell;
+	choir_tensor *y = choir_lstm(in[0], in[1], in[2], in[3],
+			CHOIR_OPTIONS(choir_recurrent_options, .last_cell = &cell, .lengths = in[4]));
+	choir_tensor *const all[] = { choir_zero_padding(y, in[4]),
+		cell == NULL
+				? NULL
+				: choir_reshape(cell, CHOIR_SHAPE(cell->shape.dim[0], 1, cell->shape.dim[1])) };
+	return choir_concat(2, all, 1);
+}
+
 static void sequences(compare *c)
 {
 	choir_tensor *in[5] = { normal(c, CHOIR_SHAPE(2, 150, 3 * 24)) };
@@ -490,11 +504,14 @@ static const char *find_python(void)
 static void padded_sequences(compare *c)
 {
 	static const int32_t lengths[] = { 4, 7, 1 };
-	choir_tensor *const in[] = { normal(c, CHOIR_SHAPE(3, 7, 5)), normal(c, CHOIR_SHAPE(5, 16)),
-		normal(c, CHOIR_SHAPE(4, 16)), normal(c, CHOIR_SHAPE(16)),
-		choir_constant(c->g.frame, CHOIR_I32, CHOIR_SHAPE(3), lengths) };
-
-	write_case(c, "packed_lstm(a, b, c, d, e)", 5, in, packed_lstm, NULL);
+	for (int i = 0; i < 2; i++) {
+		choir_tensor *const in[] = { normal(c, CHOIR_SHAPE(3, 7, 5)),
+			normal(c, CHOIR_SHAPE(5, 16)), normal(c, CHOIR_SHAPE(4, 16)),
+			normal(c, CHOIR_SHAPE(16)),
+			choir_constant(c->g.frame, CHOIR_I32, CHOIR_SHAPE(3), lengths) };
+		write_case(c, i == 0 ? "packed_lstm(a, b, c, d, e)" : "packed_cell(a, b, c, d, e)", 5, in,
+				i == 0 ? packed_lstm : packed_cell, NULL);
+	}
 }
 
 static void run_cases(compare *c)

@@ -176,7 +176,8 @@ typedef struct {
 //
 // "lstm": gates [n, t, 4 h], w [h, 4 h], h0 and c0 [n, h]. With z = gates + h_before w and g =
 // tanh(z2), as in choir_lstm, out [n, t, 6 h] is i, f, g, o, c, h. "lstm_gradient": "lstm"'s out,
-// w, c0, dh [n, t, h]; out is flat: the gradients of gates, h0 and c0.
+// w, c0, and dh [n, t, h], or dc and dh in the rows of [n, t, 2 h]; out is flat: the gradients of
+// gates, h0 and c0.
 //
 // "gru": gates [n, t, 3 h] (a in choir_gru), w [h, 3 h], bias [3 h], h0. With q = h_before w +
 // bias, out [n, t, 5 h] is z, r, m, q2, h. "gru_gradient": "gru"'s out, w, h0, dh; out is flat:

@@ -1,5 +1,5 @@
 // One product computes the input's part of all gates. The kernel keeps a row per time step for the
-// backward pass; the states are a slice of these rows.
+// backward pass. The states are a slice of these rows, with the cells if the last one is wanted.
 #include "base/options.h"
 #include "op/precision/precision.h"
 
@@ -17,6 +17,7 @@ static const recurrence gru = { "gru", "gru", "gru_gradient", 3, 5, 4, true };
 // Inputs: gates, w, h0, c0 or a bias, rows.
 typedef struct {
 	const recurrence *kind;
+	bool cells; // the result has rows of a cell and a state
 } attributes;
 
 enum { GATES, WEIGHTS, STATE, MORE, ROWS, INPUTS };
@@ -29,11 +30,12 @@ static int64_t state_of(choir_tensor *const in[])
 static choir_status infer_recurrence(size_t n, choir_tensor *const in[], const void *given,
 		choir_dtype *dtype, choir_shape *shape)
 {
+	const attributes *a = given;
+
 	(void) n;
-	(void) given;
 	*dtype = in[GATES]->dtype;
 	*shape = in[GATES]->shape;
-	shape->dim[2] = state_of(in);
+	shape->dim[2] = (1 + a->cells) * state_of(in);
 	return CHOIR_OK;
 }
 
@@ -42,7 +44,7 @@ static choir_status forward(const chi_node *node)
 	const attributes *a = node->attributes;
 	const choir_tensor *rows = node->in[ROWS];
 	const choir_buffer in = { rows->data, rows->dtype, rows->shape };
-	const choir_slice_attributes slice = { 2, a->kind->at * state_of(node->in) };
+	const choir_slice_attributes slice = { 2, (a->kind->at - a->cells) * state_of(node->in) };
 	choir_buffer out = { node->out->data, node->out->dtype, node->out->shape };
 
 	return chi_kernel_run(node->out->frame->stream, "slice", 1, &in, &out, &slice);
@@ -84,12 +86,11 @@ static choir_status recurrence_backward(
 	return CHOIR_OK;
 }
 
-// Of gates [n, t, columns].
-static choir_tensor *at_step(choir_tensor *gates, int64_t t)
+// Of rows [n, t, columns].
+static choir_tensor *at_step(choir_tensor *rows, int64_t t)
 {
-	choir_tensor *step = choir_slice(gates, 1, t, 1);
-	return step ? choir_reshape(step, CHOIR_SHAPE(gates->shape.dim[0], gates->shape.dim[2]))
-				: NULL;
+	choir_tensor *step = choir_slice(rows, 1, t, 1);
+	return step ? choir_reshape(step, CHOIR_SHAPE(rows->shape.dim[0], rows->shape.dim[2])) : NULL;
 }
 
 // i, f, g, o = the parts of z; c = f c + i g, h = o tanh(c)
@@ -138,7 +139,8 @@ static choir_tensor *recurrence_formula(const chi_node *node)
 	for (int64_t t = 0; t < steps; t++) {
 		choir_tensor *gates = at_step(node->in[GATES], t);
 		h = a->kind->biased ? gru_step(node, gates, h) : lstm_step(node, gates, h, &c);
-		if (!(states[t] = h))
+		states[t] = a->cells ? choir_concat(2, (choir_tensor *const[]){ c, h }, 1) : h;
+		if (!states[t])
 			return NULL;
 	}
 	return choir_cast(choir_stack((size_t) steps, states, 1), node->out->dtype);
@@ -202,24 +204,29 @@ static choir_tensor *gates_of(choir_tensor *x, choir_tensor *kernel, choir_tenso
 	return z ? choir_reshape(z, CHOIR_SHAPE(s->dim[0], s->dim[1], z->shape.dim[1])) : NULL;
 }
 
-static choir_tensor *last_cell_of(choir_tensor *rows, choir_tensor *first, choir_tensor *lengths)
+// Of cells [n, t, h].
+static choir_tensor *last_cell_of(choir_tensor *cells, choir_tensor *first, choir_tensor *lengths)
 {
-	const choir_shape *s = &rows->shape;
-	const int64_t n = s->dim[0], t = s->dim[1], h = first->shape.dim[1];
-	const choir_slice_attributes last = { 1, (t - 1) * s->dim[2] + 4 * h }, every = { 2, 4 * h };
-	choir_tensor *flat;
+	if (!cells || cells->shape.dim[1] == 0)
+		return cells ? choir_cast(first, cells->dtype) : NULL;
+	if (!lengths)
+		return at_step(cells, cells->shape.dim[1] - 1);
+	choir_tensor *some = choir_greater(lengths, choir_number(cells->frame, 0));
+	return choir_where(some ? choir_reshape(some, CHOIR_SHAPE(first->shape.dim[0], 1)) : NULL,
+			choir_last_timestep(cells, lengths), choir_cast(first, cells->dtype));
+}
 
-	if (t == 0)
-		return first;
-	if (!lengths) {
-		flat = chi_tensor_reshape(rows, &CHOIR_SHAPE(n, t * s->dim[2]));
-		return chi_op_kernel(rows->frame, "slice", 1, &flat, &last, rows->dtype, &first->shape);
-	}
-	flat = chi_op_kernel(
-			rows->frame, "slice", 1, &rows, &every, rows->dtype, &CHOIR_SHAPE(n, t, h));
-	choir_tensor *some = choir_greater(lengths, choir_number(rows->frame, 0));
-	return choir_where(some ? choir_reshape(some, CHOIR_SHAPE(n, 1)) : NULL,
-			choir_last_timestep(flat, lengths), choir_stop_gradient(first));
+// The states of a result that has cells, too.
+static choir_tensor *divide(
+		choir_tensor *both, choir_tensor *first, const choir_recurrent_options *o)
+{
+	const int64_t h = first->shape.dim[1];
+	choir_tensor *y = both ? choir_slice(both, 2, h, h) : NULL;
+
+	*o->last_cell = y ? last_cell_of(choir_slice(both, 2, 0, h), first, o->lengths) : NULL;
+	if (both && !both->node)
+		chi_tensor_drop(both);
+	return *o->last_cell ? y : NULL;
 }
 
 // more: c0, or the bias of the product with the state.
@@ -228,7 +235,7 @@ static choir_tensor *run(const recurrence *r, choir_tensor *gates, choir_tensor 
 {
 	if (!gates || !state || !more)
 		return NULL;
-	const attributes a = { r };
+	const attributes a = { r, o && o->last_cell };
 	const chi_op *op = r->biased ? &gru_op : &lstm_op;
 	const int64_t h = w->shape.dim[0], n = gates->shape.dim[0], t = gates->shape.dim[1];
 	choir_frame *f = gates->frame;
@@ -242,11 +249,9 @@ static choir_tensor *run(const recurrence *r, choir_tensor *gates, choir_tensor 
 	in[ROWS] = rows;
 	choir_tensor *y = chi_op_call(op, f, INPUTS, in, &a);
 
-	if (y && o && o->last_cell)
-		*o->last_cell = last_cell_of(rows, in[MORE], o->lengths);
 	if (!y || !y->node)
 		chi_tensor_drop(rows);
-	return y;
+	return a.cells ? divide(y, in[MORE], o) : y;
 }
 
 choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,

@@ -239,18 +239,23 @@ choir_status chi_dnn_gru(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Also adds dy to the gradient of the state. Returns h elements of the previous time step: of its
-// row, `part` parts from the end, or of in[2].
+// Also adds dy to the gradients of the cell and the state. Returns h elements of the previous time
+// step: of its row, `part` parts from the end, or of in[2].
 static float *widen_row(const layer *l, int64_t part, int64_t i, int64_t k)
 {
 	const choir_buffer *in = l->call->in;
+	const int64_t width = in[3].shape.dim[2], first = (i * l->t + k) * width;
 	float *before = l->wide + l->row, *dy = before + l->h;
 	l->half->widen(l->wide, at(l, in[0].data, l->row, i, k), l->row);
 	if (k > 0)
 		l->half->widen(before, (uint16_t *) at(l, in[0].data, l->row, i, k) - part * l->h, l->h);
 	else
 		widen(l, before, &in[2], i * l->h, l->h);
-	widen(l, dy, &in[3], (i * l->t + k) * l->h, l->h);
+	if (width > l->h) {
+		widen(l, dy, &in[3], first, l->h);
+		add(l->cell + i * l->h, dy, l->h);
+	}
+	widen(l, dy, &in[3], first + width - l->h, l->h);
 	add(l->state + i * l->h, dy, l->h);
 	return before;
 }

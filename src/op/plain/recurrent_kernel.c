@@ -139,18 +139,20 @@ static choir_status send_back(const layer *l, const void *dz, const void *w, int
 	return l->kernel->gemm(&p);
 }
 
-static void add_above(const layer *l, const void *dy, int64_t k)
+// Adds h elements, from first on, of each row of dy in time step k.
+static void add_above(const layer *l, char *sums, const choir_buffer *dy, int64_t first, int64_t k)
 {
 	for (int64_t i = 0; i < l->n; i++) {
-		void *to = l->dh + (size_t) (i * l->h) * l->size;
-		l->number->binary(CHI_ADD, to, to, at(l, dy, l->h, i, k, 0), l->h, false, false);
+		void *to = sums + (size_t) (i * l->h) * l->size;
+		const void *from = at(l, dy->data, dy->shape.dim[2], i, k, first);
+		l->number->binary(CHI_ADD, to, to, from, l->h, false, false);
 	}
 }
 
 choir_status chi_lstm_gradient(const choir_kernel_call *call)
 {
 	const choir_buffer *in = call->in;
-	const int64_t h = in[1].shape.dim[0];
+	const int64_t h = in[1].shape.dim[0], cells = in[3].shape.dim[2] - h;
 	const layer l = layer_of(call, in[0].shape.dim[0], in[0].shape.dim[1], h, 4, 6);
 	const size_t state = (size_t) (l.n * h) * l.size;
 	char *dz = call->out->data, *dh0 = dz + (size_t) (l.n * l.t * l.gates) * l.size;
@@ -158,7 +160,9 @@ choir_status chi_lstm_gradient(const choir_kernel_call *call)
 	memset(l.dh, 0, state);
 	memset(dc, 0, state);
 	for (int64_t k = l.t - 1; k >= 0; k--) {
-		add_above(&l, in[3].data, k);
+		if (cells > 0)
+			add_above(&l, dc, &in[3], 0, k);
+		add_above(&l, l.dh, &in[3], cells, k);
 		for (int64_t i = 0; i < l.n; i++)
 			l.loops->lstm_gradient(at(&l, dz, l.gates, i, k, 0), dc + (size_t) (i * h) * l.size,
 					l.dh + (size_t) (i * h) * l.size, at(&l, in[0].data, l.row, i, k, 0),
@@ -179,7 +183,7 @@ choir_status chi_gru_gradient(const choir_kernel_call *call)
 	char *da = call->out->data, *dq = da + gates;
 	memset(l.dh, 0, state);
 	for (int64_t k = l.t - 1; k >= 0; k--) {
-		add_above(&l, in[3].data, k);
+		add_above(&l, l.dh, &in[3], 0, k);
 		for (int64_t i = 0; i < l.n; i++)
 			l.loops->gru_gradient(at(&l, da, l.gates, i, k, 0), at(&l, dq, l.gates, i, k, 0),
 					l.dh + (size_t) (i * h) * l.size, at(&l, in[0].data, l.row, i, k, 0),

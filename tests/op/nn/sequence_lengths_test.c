@@ -210,6 +210,31 @@ TEST(padded_sequences_are_as_alone)
 	}
 }
 
+// States, and last cells behind them.
+static choir_tensor *lstm_ends(choir_tensor *const in[], void *user)
+{
+	choir_tensor *lengths = user, *cell;
+	choir_tensor *y = choir_lstm(in[0], in[1], in[2], in[3],
+			CHOIR_OPTIONS(choir_recurrent_options, .cell = in[4], .last_cell = &cell,
+					.lengths = lengths));
+	choir_tensor *const ends[] = { y,
+		cell ? choir_reshape(cell, CHOIR_SHAPE(in[0]->shape.dim[0], 1, STATE)) : NULL };
+	return choir_concat(2, ends, 1);
+}
+
+TEST(gradients_of_last_cells)
+{
+	for (int round = 0; round < 8; round++) {
+		batch b;
+		choir_tensor *in[INPUTS];
+		batch_open(&b, round);
+		weights(&b, 4, in);
+		in[4] = given_normal(&b.g, CHOIR_SHAPE(b.n, STATE));
+		given_check(&b.g, 5, in, lstm_ends, b.lengths);
+		given_close(&b.g);
+	}
+}
+
 TEST(last_cells)
 {
 	for (int round = 0; round < 6; round++) {

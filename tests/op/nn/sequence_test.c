@@ -196,6 +196,23 @@ static choir_tensor *lstm(choir_tensor *const in[], void *user)
 					choir_recurrent_options, .state = in[4], .cell = in[5], .last_cell = cell));
 }
 
+// The states, and the last cell behind them.
+static choir_tensor *lstm_ends(choir_tensor *const in[], void *user)
+{
+	choir_tensor *cell, *y = lstm(in, &cell);
+	const int64_t n = in[4]->shape.dim[0], h = in[4]->shape.dim[1];
+	choir_tensor *const ends[] = { y, cell ? choir_reshape(cell, CHOIR_SHAPE(n, 1, h)) : NULL };
+	(void) user;
+	return choir_concat(2, ends, 1);
+}
+
+static choir_tensor *last_cell(choir_tensor *const in[], void *user)
+{
+	choir_tensor *cell;
+	(void) user;
+	return lstm(in, &cell) ? cell : NULL;
+}
+
 static choir_tensor *gru(choir_tensor *const in[], void *user)
 {
 	(void) user;
@@ -214,6 +231,8 @@ TEST(recurrent_layers)
 		assert_same(y, lstm_by_parts(in, &expected_cell), 1e-13);
 		assert_same(cell, expected_cell, 1e-13);
 		given_check(&g, 6, in, lstm, NULL);
+		given_check(&g, 6, in, lstm_ends, NULL);
+		given_check(&g, 6, in, last_cell, NULL);
 		recurrent_inputs(&g, 3, in);
 		assert_same(gru(in, NULL), gru_by_parts(in), 1e-13);
 		given_check(&g, 6, in, gru, NULL);
@@ -329,8 +348,9 @@ static choir_status everything(choir_frame *f)
 	y = choir_concat(3, (choir_tensor *[]){ y, y, choir_square(y) }, 2);
 	y = choir_self_attention(y, CHOIR_OPTIONS(choir_attention_options, .causal = CHOIR_ON));
 	y = choir_attention(y, y, choir_transpose(choir_transpose(y, NULL), NULL), NULL);
-	return choir_tape_gradient(
-			tape, choir_sum(choir_square(y), CHOIR_ALL_AXES), 5, sources, gradients);
+	choir_tensor *loss = choir_sum(choir_square(y), CHOIR_ALL_AXES);
+	loss = choir_add(loss, choir_sum(cell, CHOIR_ALL_AXES));
+	return choir_tape_gradient(tape, loss, 5, sources, gradients);
 }
 
 TEST(memory_runs_out)

@@ -379,6 +379,8 @@ static void run_recurrent(given *g, int parts, choir_precision p, choir_tensor *
 												   .cell = in[5], .last_cell = &cell))
 								 : choir_gru(in[0], in[1], in[2], in[3], in[4], in[5]);
 	choir_tensor *loss = choir_sum(choir_tanh(y), CHOIR_ALL_AXES);
+	if (parts == 4)
+		loss = choir_add(loss, choir_sum(choir_square(cell), CHOIR_ALL_AXES));
 	out[RECURRENT] = choir_stop_gradient(y);
 	assert_true(parts != 4 || cell->dtype == y->dtype);
 	if (choir_tape_gradient(tape, loss, RECURRENT, in, out) != CHOIR_OK)

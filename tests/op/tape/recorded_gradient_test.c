@@ -295,9 +295,11 @@ static choir_tensor *grouped(choir_tensor *const in[], void *user)
 
 static choir_tensor *lstm(choir_tensor *const in[], void *user)
 {
-	(void) user;
-	return choir_lstm(in[0], in[1], in[2], in[3],
-			CHOIR_OPTIONS(choir_recurrent_options, .state = in[4], .cell = in[5]));
+	choir_tensor **none = user, *cell;
+	choir_recurrent_options o = { sizeof o, in[4], in[5], &cell, NULL };
+	choir_tensor *y = choir_lstm(in[0], in[1], in[2], in[3], &o);
+	o.last_cell = none;
+	return choir_multiply(choir_add(y, choir_lstm(in[0], in[1], in[2], in[3], &o)), cell);
 }
 
 static choir_tensor *gru(choir_tensor *const in[], void *user)

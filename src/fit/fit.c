@@ -291,18 +291,19 @@ static bool is_logged(const fit *f)
 			(f->m->step + 1) % f->o.log_every == 0;
 }
 
-static choir_status read_loss(const fit *f, bool logged, loss_so_far *now)
+// Workers with data of their own are in steps of their own.
+static choir_status read_loss(const fit *f, const choir_strategy *group, loss_so_far *now)
 {
-	return logged && f->m->loss != NULL ? chi_metric_totals(f->m->loss, &now->total, &now->count)
-										: CHOIR_OK;
+	return f->m->loss == NULL
+			? CHOIR_OK
+			: chi_metric_totals(f->m->loss, f->o.worker_data == NULL ? NULL : group, &now->total,
+					  &now->count);
 }
 
-static choir_status log_step(const fit *f, bool logged, const loss_so_far *before)
+static choir_status log_step(const fit *f, const choir_strategy *group, const loss_so_far *before)
 {
 	loss_so_far now = { 0 };
-	CHOIR_TRY(read_loss(f, logged, &now));
-	if (!logged)
-		return CHOIR_OK;
+	CHOIR_TRY(read_loss(f, group, &now));
 	if (f->m->loss != NULL)
 		choir_trace_scalar("train/loss", f->m->step,
 				(now.total - before->total) / (now.count - before->count));
@@ -354,11 +355,13 @@ static choir_status lead_step(fit *f, choir_strategy *group, share *own)
 	loss_so_far before = { 0 };
 	const bool logged = is_logged(f);
 	CHOIR_TRY(call(f, BATCH_BEGIN));
-	CHOIR_TRY(read_loss(f, logged, &before));
+	if (logged)
+		CHOIR_TRY(read_loss(f, group, &before));
 	CHOIR_TRY(run_step(f, group, own));
 	m->batch = own->batch;
 	m->step = own->step;
-	CHOIR_TRY(log_step(f, logged, &before));
+	if (logged)
+		CHOIR_TRY(log_step(f, group, &before));
 	CHOIR_TRY(call(f, BATCH_END));
 	return end_step(f, f->o.checkpoint_every > 0 && m->step % f->o.checkpoint_every == 0);
 }

@@ -160,15 +160,27 @@ choir_status choir_metric_update_weighted(
 	return update_untaped(m, scores, labels, weights);
 }
 
-static choir_status sum_parts(const choir_metric *m, choir_variable *v, double sum[])
+static choir_status own_parts(const choir_strategy *group, choir_variable *v, char *part)
+{
+	for (int i = 0; i < group->replicas; i++)
+		CHOIR_TRY(chi_variable_to_host(
+				v, chi_strategy_copy(group, v, i), part + (size_t) i * chi_variable_bytes(v)));
+	return CHOIR_OK;
+}
+
+static choir_status sum_parts(
+		const choir_metric *m, const choir_strategy *group, choir_variable *v, double sum[])
 {
 	const size_t n = (size_t) choir_shape_elements(&v->shape);
-	const int parts = v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
+	const int parts = group != NULL				 ? group->replicas
+			: v->strategy->process_group == NULL ? v->copies
+												 : v->strategy->in_sync;
 	memset(sum, 0, n * sizeof *sum);
 	double *part = chi_alloc_array((size_t) parts, chi_variable_bytes(v));
 	const choir_status status = part == NULL
 			? chi_strategy_abort(v->strategy, choir_error_status())
-			: chi_strategy_all_parts(v, part);
+			: group != NULL ? own_parts(group, v, (char *) part)
+							: chi_strategy_all_parts(v, part);
 	for (int i = 0; status == CHOIR_OK && i < parts; i++)
 		for (size_t k = 0; k < n; k++)
 			sum[k] += part[(size_t) i * n + k];
@@ -184,16 +196,17 @@ static choir_status check(const choir_metric *m, const char *what)
 	return chi_context_need_cross(m->strategy, what);
 }
 
-choir_status chi_metric_totals(choir_metric *m, double *total, double *count)
+choir_status chi_metric_totals(
+		const choir_metric *m, const choir_strategy *group, double *total, double *count)
 {
-	CHOIR_TRY(sum_parts(m, m->total, total));
-	return sum_parts(m, m->count, count);
+	CHOIR_TRY(sum_parts(m, group, m->total, total));
+	return sum_parts(m, group, m->count, count);
 }
 
 static double result_of_sums(const choir_metric *m, const chi_metric_sums *kind)
 {
 	double *sum = chi_alloc_array((size_t) chi_metric_elements(m, kind), sizeof *sum);
-	const bool known = sum != NULL && sum_parts(m, m->total, sum) == CHOIR_OK;
+	const bool known = sum != NULL && sum_parts(m, NULL, m->total, sum) == CHOIR_OK;
 	const double result = known ? kind->result(m, sum) : (double) NAN;
 	chi_free(sum);
 	return result;
@@ -214,7 +227,7 @@ double choir_metric_result(choir_metric *m)
 				m->name);
 		return (double) NAN;
 	}
-	if (chi_metric_totals(m, &total, &count) != CHOIR_OK)
+	if (chi_metric_totals(m, NULL, &total, &count) != CHOIR_OK)
 		return (double) NAN;
 	if (m->kind == CHI_METRIC_PRECISION || m->kind == CHI_METRIC_RECALL)
 		return count == 0 ? 0 : total / count;
@@ -240,7 +253,7 @@ choir_tensor *choir_metric_confusion_matrix(choir_metric *m, choir_frame *f)
 	choir_tensor *out = NULL;
 	if (sum == NULL)
 		chi_strategy_abort(m->strategy, chi_frame_record_error(f));
-	else if (sum_parts(m, m->total, sum) != CHOIR_OK)
+	else if (sum_parts(m, NULL, m->total, sum) != CHOIR_OK)
 		chi_frame_record_error(f);
 	else
 		out = choir_cast(choir_constant(f, CHOIR_F64, m->total->shape, sum), CHOIR_I64);

@@ -53,7 +53,9 @@ struct choir_metric {
 choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir_tensor *more,
 		choir_tensor *weights, choir_tensor **total, choir_tensor **count);
 
-choir_status chi_metric_totals(choir_metric *m, double *total, double *count);
+// Of the replicas of a worker (choir_strategy_run_workers); group NULL: of all.
+choir_status chi_metric_totals(
+		const choir_metric *m, const choir_strategy *group, double *total, double *count);
 
 // In the current strategy; like has the kind and its numbers.
 choir_metric *chi_metric_make(const char *name, const choir_metric *like);

@@ -40,8 +40,8 @@ typedef struct {
 	// one model.
 	choir_metric *const *metrics;
 	size_t n_metrics;
-	// If labels are classes: a factor of the loss for each class. As in Keras, not of val_loss or
-	// of choir_evaluate. Copied.
+	// If labels are classes, from 0 to n_classes - 1: a factor of the loss for each class. As in
+	// Keras, not of val_loss or of choir_evaluate. Copied.
 	const double *class_weights;
 	size_t n_classes;
 	// The layer whose regularization loss (layer.h) is added to the loss, also in evaluation.
@@ -56,7 +56,7 @@ typedef struct {
 	// The column of the lengths of sequences with padding (nn.h): choir_layer_apply_sequences
 	// applies .layer. If results are [n, t, .., c], the loss and the metrics get time steps as
 	// examples, [n t, .., c], without padding: an example's loss is the mean of its time steps.
-	// NULL: none.
+	// Results of .forward have time steps if their rank is 3 or more. NULL: none.
 	const char *lengths;
 } choir_model_options;
 

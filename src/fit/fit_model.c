@@ -186,14 +186,16 @@ choir_status chi_model_check(choir_model *m, choir_distributed_dataset *data, co
 	return m->o.loss == NULL ? CHOIR_OK : take_column(&m->o.labels, data, 1, call);
 }
 
-static choir_tensor *results_of(const choir_model *m, choir_replica *r)
+// *ended: a layer has taken the axis of time steps away.
+static choir_tensor *results_of(const choir_model *m, choir_replica *r, bool *ended)
 {
+	*ended = false;
 	if (m->o.layer == NULL)
 		return m->o.forward(r, m->o.user);
 	choir_tensor *x = choir_replica_arg(r, m->o.input);
 	return m->o.lengths == NULL
 			? choir_layer_apply(m->o.layer, x)
-			: choir_layer_apply_sequences(m->o.layer, x, choir_replica_arg(r, m->o.lengths));
+			: chi_layer_apply_sequences(m->o.layer, x, choir_replica_arg(r, m->o.lengths), ended);
 }
 
 // What the loss and the metrics compare.
@@ -204,8 +206,10 @@ typedef struct {
 
 static comparison compare(const choir_model *m, choir_replica *r)
 {
-	comparison c = { .results = results_of(m, r), .labels = choir_replica_arg(r, m->o.labels) };
-	if (m->o.lengths == NULL || c.results == NULL || c.results->shape.rank < 3)
+	bool ended;
+	comparison c = { .results = results_of(m, r, &ended),
+		.labels = choir_replica_arg(r, m->o.labels) };
+	if (m->o.lengths == NULL || c.results == NULL || ended || c.results->shape.rank < 3)
 		return c;
 	const int64_t t = c.results->shape.dim[1];
 	c.lengths = choir_replica_arg(r, m->o.lengths);
@@ -258,12 +262,33 @@ static choir_tensor *weigh(
 			m->o.name, what, chi_shape_print(&given->shape, have), chi_shape_print(all, need));
 }
 
+static choir_status infer_class_weights(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	const choir_dtype label = in[1]->dtype;
+	(void) n;
+	(void) attributes;
+	if (label != CHOIR_U8 && label != CHOIR_I32 && label != CHOIR_I64)
+		return choir_fail(CHOIR_INVALID, "the labels are %s; u8, i32 or i64 is needed",
+				choir_dtype_name(label));
+	*dtype = in[0]->dtype;
+	*shape = in[1]->shape;
+	return CHOIR_OK;
+}
+
+// So that a label that is no class names the weights.
+static const chi_op class_weights_op = {
+	.name = "gather", .label = "class weights of the labels", .infer = infer_class_weights
+};
+
 static choir_tensor *weigh_classes(
 		const choir_model *m, choir_replica *r, choir_tensor *losses, choir_tensor *labels)
 {
-	choir_tensor *weights = choir_borrow(
-			r->frame, CHOIR_F32, CHOIR_SHAPE((int64_t) m->o.n_classes), m->class_weights);
-	return weigh(m, losses, choir_gather(weights, labels), "class weights of the labels");
+	choir_tensor *const in[] = { choir_borrow(r->frame, CHOIR_F32,
+										 CHOIR_SHAPE((int64_t) m->o.n_classes), m->class_weights),
+		labels };
+	return weigh(m, losses, chi_op_call(&class_weights_op, r->frame, 2, in, NULL),
+			"class weights of the labels");
 }
 
 static choir_tensor *weigh_samples(const choir_model *m, choir_replica *r, choir_tensor *losses)
@@ -348,7 +373,8 @@ choir_status chi_model_test_step(choir_replica *r, void *user)
 
 choir_status chi_model_predict_step(choir_replica *r, void *user)
 {
-	return choir_replica_return(r, "results", results_of(user, r));
+	bool ended;
+	return choir_replica_return(r, "results", results_of(user, r, &ended));
 }
 
 void chi_model_forget(choir_model *m)

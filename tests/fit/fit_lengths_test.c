@@ -97,6 +97,34 @@ static choir_tensor *identity(choir_replica *r, void *user)
 	return choir_replica_arg(r, "x");
 }
 
+// A layer that takes the axis of time away leaves [n, 2, 1], whose axis 1 has no time steps.
+TEST(last_time_steps_of_matrices_are_no_sequences)
+{
+	choir_strategy *s = mirrored("cpu:0", 1);
+	static float x[2][3][2][1] = { { { { 9 }, { 9 } }, { { 1 }, { 2 } }, { { 9 }, { 9 } } },
+		{ { { 3 }, { 4 } }, { { 9 }, { 9 } }, { { 9 }, { 9 } } } };
+	static float y[2][2][1] = { { { 0 }, { 0 } }, { { 0 }, { 0 } } };
+	static uint8_t n[2] = { 2, 1 };
+	const choir_column columns[] = {
+		{ .name = "x", .dtype = CHOIR_F32, .shape = CHOIR_SHAPE(3, 2, 1), .data = x },
+		{ .name = "y", .dtype = CHOIR_F32, .shape = CHOIR_SHAPE(2, 1), .data = y },
+		{ .name = "n", .dtype = CHOIR_U8, .shape = CHOIR_SCALAR, .data = n }
+	};
+	CHOIR_SCOPE (s) {
+		choir_metric *error = choir_metric_new("error", CHOIR_METRIC_MEAN_ABSOLUTE_ERROR);
+		choir_model *m = choir_model_new(CHOIR_OPTIONS(choir_model_options, .input = "x",
+				.layer = choir_last_timestep_new(), .labels = "y", .lengths = "n",
+				.loss = choir_mean_squared_error, .metrics = &error, .n_metrics = 1));
+		must(choir_evaluate(m,
+				choir_strategy_distribute_dataset(s,
+						choir_dataset_batch(choir_memory_dataset_new(2, 3, columns, false), 2),
+						NULL)));
+		assert_true(fabs(choir_model_log(m, "val_loss") - (1 + 4 + 9 + 16) / 4.0) < 1e-6);
+		assert_true(fabs(choir_model_log(m, "val_error") - (1 + 2 + 3 + 4) / 4.0) < 1e-6);
+	}
+	choir_strategy_free(s);
+}
+
 TEST(a_loss_is_the_mean_over_the_time_steps_of_each_sequence)
 {
 	choir_strategy *s = mirrored("cpu:0", 1);

@@ -96,3 +96,14 @@ TEST(class_weights_count_only_in_training)
 	assert_true(validation[0] == validation[1]);
 	assert_true(loss[1] == 2 * loss[0]);
 }
+
+TEST(labels_without_a_class_weight)
+{
+	static const double one[] = { 2 };
+	training t = training_open_with(
+			"cpu:0", 1, &(choir_model_options){ .size = 0, .class_weights = one, .n_classes = 1 });
+	assert_failed(choir_fit(t.model, t.train, NULL), CHOIR_INVALID,
+			"fit*class weights of the labels: index *rows are 0 to 0");
+	must(choir_evaluate(t.model, t.test));
+	choir_strategy_free(t.strategy);
+}

@@ -234,18 +234,27 @@ choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x)
 	return x != NULL && check_input(l, x) ? apply_by(l, x, l->kind->apply_linear) : NULL;
 }
 
-choir_tensor *choir_layer_apply_sequences(choir_layer *l, choir_tensor *x, choir_tensor *lengths)
+choir_tensor *chi_layer_apply_sequences(
+		choir_layer *l, choir_tensor *x, choir_tensor *lengths, bool *ended)
 {
+	*ended = false;
 	if (x == NULL || lengths == NULL)
 		return chi_frame_null_argument(choir_tensor_frame(x != NULL ? x : lengths), "layer");
 	choir_frame *f = x->frame;
 	choir_tensor *before = f->lengths;
 	f->lengths = lengths;
 	choir_tensor *y = choir_layer_apply(l, x);
-	if (y != NULL && f->lengths != NULL)
+	*ended = f->lengths == NULL;
+	if (y != NULL && !*ended)
 		y = choir_zero_padding(y, lengths);
 	f->lengths = before;
 	return y;
+}
+
+choir_tensor *choir_layer_apply_sequences(choir_layer *l, choir_tensor *x, choir_tensor *lengths)
+{
+	bool ended;
+	return chi_layer_apply_sequences(l, x, lengths, &ended);
 }
 
 choir_status choir_layer_set_precision(choir_layer *l, choir_precision p)

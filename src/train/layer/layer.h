@@ -73,6 +73,9 @@ bool chi_layer_is_regularized(choir_layer *l);
 // Sets flattened_channels (value/variable.h).
 void chi_layer_follow(choir_layer *l, chi_image *image);
 choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x);
+// *ended: the result has no axis of time steps.
+choir_tensor *chi_layer_apply_sequences(
+		choir_layer *l, choir_tensor *x, choir_tensor *lengths, bool *ended);
 // Records 'layer "hidden": ' and the message as CHOIR_INVALID in x's frame. Returns NULL.
 choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);

@@ -23,6 +23,8 @@ typedef struct {
 	int64_t batch, step; // completed in this epoch, and in all
 	bool stopped;
 } share;
+	bool looked; // next is the status of the next batch, which is in values
+	choir_status next;
 
 typedef struct {
 	choir_model *m;
@@ -330,6 +332,23 @@ static choir_status next_batch(const fit *f, share *own)
 }
 
 static choir_status run_step(const fit *f, choir_strategy *group, share *own)
+// The status of the next batch, before the save that its end makes superfluous.
+static choir_status look_ahead(const fit *f, share *own)
+{
+	own->next = next_batch(f, own);
+	own->looked = own->next == CHOIR_OK || own->next == CHOIR_END; // a failure comes again
+	if (own->next == CHOIR_OK)
+		chi_input_hold_position(own->data);
+	return own->next;
+}
+
+static choir_status take_batch(const fit *f, share *own)
+{
+	const bool looked = own->looked;
+	own->looked = false;
+	return looked ? own->next : next_batch(f, own);
+}
+
 {
 	choir_values **results = f->m->o.train_step == NULL ? NULL : &own->results;
 	CHOIR_TRY(choir_strategy_run(group, chi_model_train_step, f->m, own->values, results));
@@ -338,14 +357,18 @@ static choir_status run_step(const fit *f, choir_strategy *group, share *own)
 	return CHOIR_OK;
 }
 
-static choir_status end_step(fit *f, bool due)
+// own NULL: of train_steps.
+static choir_status end_step(fit *f, share *own, bool due)
 {
 	if (f->o.checkpoints != NULL)
 		CHOIR_TRY(judge(f, BATCH_END, choir_checkpoint_manager_check(f->o.checkpoints)));
 	if (f->stops_in_epochs || f->m->strategy->process_group == NULL)
 		CHOIR_TRY(agree(f, &f->stop));
-	const bool last = !f->stop && f->m->batch == f->batches; // the epoch's end saves
-	return save_now(f, BATCH_END, due && !last);
+	if (due && !f->stop && f->o.checkpoints != NULL) // the epoch's end saves
+		due = f->batches != CHOIR_UNKNOWN_CARDINALITY || own == NULL
+				? f->m->batch != f->batches
+				: look_ahead(f, own) != CHOIR_END;
+	return save_now(f, BATCH_END, due);
 }
 
 // Of the first worker, which calls callbacks and saves.
@@ -363,7 +386,7 @@ static choir_status lead_step(fit *f, choir_strategy *group, share *own)
 	if (logged)
 		CHOIR_TRY(log_step(f, group, &before));
 	CHOIR_TRY(call(f, BATCH_END));
-	return end_step(f, f->o.checkpoint_every > 0 && m->step % f->o.checkpoint_every == 0);
+	return end_step(f, own, f->o.checkpoint_every > 0 && m->step % f->o.checkpoint_every == 0);
 }
 
 static choir_status open_worker_data(const fit *f, choir_strategy *group, int worker)
@@ -387,11 +410,13 @@ static choir_status train_worker(choir_strategy *group, int worker, void *user)
 		CHOIR_TRY(open_worker_data(f, group, worker));
 	own->batch = worker == 0 ? f->m->batch : 0;
 	bool stop = false;
-	int64_t batch = own->batch + 1, step = own->step + 1;
-	while (status == CHOIR_OK && !stop && (status = next_batch(f, own)) == CHOIR_OK) {
+	int64_t batch = 0, step = 0;
+	while (status == CHOIR_OK && !stop) {
 		batch = own->batch + 1;
 		step = own->step + 1;
 		status = worker == 0 ? lead_step(f, group, own) : run_step(f, group, own);
+		if ((status = take_batch(f, own)) != CHOIR_OK)
+			break;
 		stop = worker == 0 ? f->stop : chi_atomic32_load(&f->m->stop) != 0;
 	}
 	if (status != CHOIR_OK && status != CHOIR_END)
@@ -413,7 +438,7 @@ static choir_status train_steps(fit *f)
 					f->m->strategy, chi_error_reason(status, "the function train_steps"));
 		if (status == CHOIR_END)
 			return CHOIR_OK;
-		CHOIR_TRY(end_step(f, true));
+		CHOIR_TRY(end_step(f, NULL, true));
 	}
 	return CHOIR_OK;
 }

@@ -116,6 +116,11 @@ void chi_input_where(const choir_distributed_dataset *data, choir_input_position
 	p->steps = data->steps;
 }
 
+void chi_input_hold_position(choir_distributed_dataset *data)
+{
+	data->held = true;
+}
+
 // The next step in which some worker has examples. A worker takes part after its data's end, and
 // after an earlier failure, which it reports.
 static choir_status read_step(
@@ -163,6 +168,7 @@ choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, cho
 	CHOIR_TRY(chi_strategy_check(data->strategy));
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "the next batch of a distributed dataset"));
 	choir_status ready = ready_batch(data, batch);
+	data->held = false;
 	if (ready != CHOIR_OK && data->strategy->process_group == NULL)
 		return ready;
 	if (data->failure.status != CHOIR_OK) {
@@ -189,6 +195,7 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 	CHOIR_TRY(chi_strategy_check(data->strategy));
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "rewinding a distributed dataset"));
 	data->steps = 0;
+	data->held = false;
 	choir_status status = CHOIR_OK;
 	int64_t pass = 0;
 	chi_fpenv host;

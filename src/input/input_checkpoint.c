@@ -30,7 +30,7 @@ choir_status choir_distributed_dataset_save(
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "saving where a distributed dataset stands"));
 	CHOIR_TRY(check_size("save", position));
 	choir_input_position all = { .size = position->size };
-	if (data->failure.status != CHOIR_OK)
+	if (data->failure.status != CHOIR_OK || data->held)
 		all = data->before;
 	else
 		chi_input_where(data, &all);
@@ -74,6 +74,7 @@ choir_status choir_distributed_dataset_restore(
 				"distributed dataset: restore: the position is from a dataset with other stages, "
 				"seeds or columns, or from another worker's share");
 	chi_read_ahead_halt(data->read_ahead);
+	data->held = false;
 	data->steps = p.steps;
 	data->pass = p.pass;
 	data->before = p;

@@ -161,8 +161,9 @@ typedef struct {
 	double min_delta; // 0 or more
 	int64_t patience; // epochs without improvement; 0: 1
 	// On: choir_fit ends with the best epoch's weights. ON_READ variables (batch normalization's
-	// statistics) get the mean of that epoch's components, so val_loss may differ a little.
-	// Default: off.
+	// statistics) get the mean of that epoch's components, so val_loss may differ a little. If a
+	// checkpoint lacks these weights, because the option was off, choir_fit warns, and the next
+	// epoch is the best so far. Default: off.
 	choir_toggle restore_best_weights;
 } choir_early_stopping;
 

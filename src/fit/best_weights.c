@@ -42,7 +42,9 @@ static choir_status keep(const choir_variable *v, const void *data, size_t bytes
 choir_status chi_best_weights_keep(chi_best_weights *b, choir_strategy *s)
 {
 	CHOIR_TRY(chi_best_weights_reserve(b, s));
-	return chi_weights_each(&b->weights, keep, &(place){ .b = b });
+	const choir_status status = chi_weights_each(&b->weights, keep, &(place){ .b = b });
+	b->kept = status == CHOIR_OK;
+	return status;
 }
 
 choir_status chi_best_weights_restore(const chi_best_weights *b)

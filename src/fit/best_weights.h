@@ -7,6 +7,7 @@
 typedef struct {
 	chi_weights weights;
 	void **data;
+	bool kept; // data are weights
 } chi_best_weights;
 
 choir_status chi_best_weights_reserve(chi_best_weights *b, choir_strategy *s);

@@ -1,6 +1,7 @@
 // The strategy and the model have all of the training's state, so a checkpoint can follow any
 // batch.
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "choir/trace.h"
@@ -22,9 +23,9 @@ typedef struct {
 	choir_values *values, *results;
 	int64_t batch, step; // completed in this epoch, and in all
 	bool stopped;
-} share;
 	bool looked; // next is the status of the next batch, which is in values
 	choir_status next;
+} share;
 
 typedef struct {
 	choir_model *m;
@@ -331,7 +332,6 @@ static choir_status next_batch(const fit *f, share *own)
 			: status;
 }
 
-static choir_status run_step(const fit *f, choir_strategy *group, share *own)
 // The status of the next batch, before the save that its end makes superfluous.
 static choir_status look_ahead(const fit *f, share *own)
 {
@@ -349,6 +349,7 @@ static choir_status take_batch(const fit *f, share *own)
 	return looked ? own->next : next_batch(f, own);
 }
 
+static choir_status run_step(const fit *f, choir_strategy *group, share *own)
 {
 	choir_values **results = f->m->o.train_step == NULL ? NULL : &own->results;
 	CHOIR_TRY(choir_strategy_run(group, chi_model_train_step, f->m, own->values, results));
@@ -414,9 +415,9 @@ static choir_status train_worker(choir_strategy *group, int worker, void *user)
 	while (status == CHOIR_OK && !stop) {
 		batch = own->batch + 1;
 		step = own->step + 1;
-		status = worker == 0 ? lead_step(f, group, own) : run_step(f, group, own);
 		if ((status = take_batch(f, own)) != CHOIR_OK)
 			break;
+		status = worker == 0 ? lead_step(f, group, own) : run_step(f, group, own);
 		stop = worker == 0 ? f->stop : chi_atomic32_load(&f->m->stop) != 0;
 	}
 	if (status != CHOIR_OK && status != CHOIR_END)
@@ -523,6 +524,20 @@ static choir_status train_epoch(fit *f)
 	return status == CHOIR_OK ? status : chi_error_prefix("epoch %" PRId64, epoch);
 }
 
+// Of a checkpoint whose training did not restore them. The next epoch is then the best so far.
+static void forget_unknown_best(const fit *f)
+{
+	choir_model *m = f->m;
+	if (f->monitors.stopping.restore_best_weights != CHOIR_ON || m->best_epoch == 0 ||
+			m->best_weights.kept)
+		return;
+	chi_log(CHOIR_LOG_WARNING,
+			"fit: the checkpoint lacks the weights of the best epoch, %" PRId64
+			"; early stopping begins anew",
+			m->best_epoch);
+	m->best_epoch = m->waited = 0;
+}
+
 static choir_status train(fit *f)
 {
 	choir_model *m = f->m;
@@ -532,6 +547,7 @@ static choir_status train(fit *f)
 	if (!m->restored)
 		chi_model_forget(m);
 	m->restored = false;
+	forget_unknown_best(f);
 	f->share[0].step = m->step;
 	CHOIR_TRY(call(f, TRAIN_BEGIN));
 	while (!f->stop && m->epochs < f->o.epochs && chi_fit_has_patience(&f->monitors, m))

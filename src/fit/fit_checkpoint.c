@@ -26,7 +26,7 @@ static void list_counts(choir_model *m, count out[COUNTS])
 
 static bool has_best_weights(const choir_model *m)
 {
-	return m->best_epoch > 0 && m->best_weights.data != NULL;
+	return m->best_epoch > 0 && m->best_weights.kept;
 }
 
 static choir_status save_weight(chi_state_dict *to, const choir_variable *v, const void *data)
@@ -135,9 +135,11 @@ static choir_status restore(void *self, chi_state_dict *from)
 	CHOIR_TRY(take_history(m, from, m->epochs, &history));
 	if (m->epochs > 0)
 		memcpy(m->history, history, (size_t) m->epochs * m->logs * sizeof *history);
-	const chi_best_weights *b = &m->best_weights;
+	chi_best_weights *b = &m->best_weights;
+	b->kept = b->weights.n > 0;
 	for (size_t i = 0; i < b->weights.n; i++) {
 		CHOIR_TRY(take_weight(from, b->weights.variable[i], &data));
+		b->kept = b->kept && data != NULL;
 		if (data != NULL)
 			memcpy(b->data[i], data, chi_variable_bytes(b->weights.variable[i]));
 	}

@@ -254,4 +254,43 @@ TEST(fit_adds_the_regularization_loss)
 	choir_strategy_free(by_hand.strategy);
 }
 
+// ---- Best weights after a resume.
+
+// Gives the hash of the weights, and the best epoch. folder NULL: without checkpoints.
+static uint64_t train_with(
+		int64_t epochs, const choir_early_stopping *e, const char *folder, int64_t *best)
+{
+	training t = training_open("cpu:0", 2);
+	choir_checkpoint_manager *m =
+			folder == NULL ? NULL : choir_checkpoint_manager_new(t.strategy, folder, NULL);
+	must(choir_fit(t.model, t.train,
+			CHOIR_OPTIONS(
+					choir_fit_options, .epochs = epochs, .early_stopping = e, .checkpoints = m)));
+	assert_true(
+			choir_model_history(t.model, "loss", 4) < choir_model_history(t.model, "loss", 1) ||
+			epochs < 4);
+	*best = choir_model_best_epoch(t.model);
+	const uint64_t hash = choir_strategy_hash(t.strategy);
+	choir_checkpoint_manager_free(m);
+	choir_strategy_free(t.strategy);
+	return hash;
+}
+
+// A checkpoint has the best weights only if they were to be restored.
+TEST(best_weights_that_no_checkpoint_has_are_not_restored)
+{
+	choir_early_stopping e = {
+		.size = sizeof e, .log = "loss", .monitor = CHOIR_MONITOR_MAX, .patience = 50
+	};
+	int64_t best;
+	const uint64_t last = train_with(4, NULL, NULL, &best);
+	train_with(3, &e, files_path("best"), &best);
+	assert_int_equal(best, 1);
+	e.restore_best_weights = CHOIR_ON;
+	for (int i = 0; i < 2; i++) { // the second has no epoch left
+		assert_true(train_with(4, &e, files_path("best"), &best) == last);
+		assert_int_equal(best, 4);
+	}
+}
+
 TEST_GROUP(NULL, files_teardown)

@@ -78,8 +78,9 @@ typedef struct {
 	// STEP, EXPONENTIAL: of each drop; 0: 0.1. COSINE, POLYNOMIAL: at the end, between 0 and 1.
 	// ONE_CYCLE: at step 0; 0: 0.04.
 	double factor;
-	// FUNCTION: gives the learning rate, finite and 0 or more. Called once per update, in order,
-	// on a thread of the run. Must not call Choir.
+	// FUNCTION: gives the learning rate, finite and 0 or more, the same for the same step. Each
+	// update calls it once, in order, on a thread of the run. choir_optimizer_learning_rate, and
+	// so the logs of choir_fit, call it, too. Must not call Choir.
 	double (*fn)(int64_t step, void *user);
 	void *user;
 	double power; // POLYNOMIAL: the exponent, more than 0; 0: 1
@@ -145,9 +146,9 @@ typedef struct {
 	size_t n_groups;
 	double initial_accumulator; // ADAGRAD; 0: 0.1; CHOIR_ZERO: 0
 	// Above 0 (and below 1): the optimizer keeps an exponential moving average of each variable,
-	// "NAME/average" (Keras' use_ema), for choir_optimizer_swap_averages. The first update sets
-	// average = w, later ones average = ema_momentum * average + (1 - ema_momentum) * w.
-	// CHOIR_UNSUPPORTED: lock-free workers.
+	// "NAME/average" (Keras' use_ema), for choir_optimizer_swap_averages. A variable's first
+	// update sets average = w, later ones average = ema_momentum * average + (1 - ema_momentum) *
+	// w. CHOIR_UNSUPPORTED: lock-free workers.
 	double ema_momentum;
 } choir_optimizer_options;
 

@@ -31,6 +31,7 @@ typedef struct {
 	const choir_kernel_table **kernel; // NULL: looked up at each call
 	double rate, decay; // of its group; rate is a factor
 	bool ready;
+	chi_atomic32 averaged; // its average has a value
 } chi_optimized_variable;
 
 struct choir_optimizer {

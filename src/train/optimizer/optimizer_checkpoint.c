@@ -172,13 +172,14 @@ static choir_status restore_slot(choir_variable *slot, const void *data)
 }
 
 static choir_status restore_target(
-		const choir_optimizer *o, const chi_optimized_variable *t, chi_state_dict *from)
+		const choir_optimizer *o, chi_optimized_variable *t, chi_state_dict *from, uint64_t step)
 {
 	bool has;
 	const choir_variable *v = named(t->variable);
 	const size_t first =
 			v->shards == 0 ? 0 : (size_t) chi_shard_first(t->variable) * chi_dtype_size(v->dtype);
 	CHOIR_TRY(has_slots(o, v, from, &has));
+	chi_atomic32_store(&t->averaged, has && step > 0);
 	for (int i = 0; i < o->slots; i++) {
 		const void *data = NULL;
 		if (has) {
@@ -196,10 +197,10 @@ static choir_status restore(void *self, chi_state_dict *from)
 	choir_optimizer *o = self;
 	const void *scale = NULL;
 	uint64_t step, finite;
-	for (size_t i = 0; i < o->targets; i++)
-		CHOIR_TRY(restore_target(o, o->target[i], from));
-	CHOIR_TRY(chi_state_dict_take(from, "loss_scale", CHOIR_F64, &CHOIR_SCALAR, &scale));
 	CHOIR_TRY(chi_state_dict_take_count(from, "step", &step));
+	for (size_t i = 0; i < o->targets; i++)
+		CHOIR_TRY(restore_target(o, o->target[i], from, step));
+	CHOIR_TRY(chi_state_dict_take(from, "loss_scale", CHOIR_F64, &CHOIR_SCALAR, &scale));
 	CHOIR_TRY(chi_state_dict_take_count(from, "finite_updates", &finite));
 	CHOIR_TRY(take_rate(from, &o->set_rate));
 	o->swapped = false;

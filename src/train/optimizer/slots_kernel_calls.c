@@ -414,13 +414,14 @@ static choir_status update_part(
 	return call_kernel(c);
 }
 
-// average += (1 - momentum) (w - average): "sgd" with a decay. The first update copies.
+// average += (1 - momentum) (w - average): "sgd" with a decay. The variable's first update copies.
 static choir_status average(const update_calls *c, int64_t first, int64_t count)
 {
 	const choir_optimizer *o = c->optimizer;
 	const choir_dtype dtype = c->in[0].dtype;
 	const size_t offset = (size_t) first * chi_dtype_size(dtype);
-	const double take = chi_atomic64_load(&o->step) == 0 ? 1 : 1 - o->options.ema_momentum;
+	const bool first_update = chi_atomic32_load(&c->of->averaged) == 0;
+	const double take = first_update ? 1 : 1 - o->options.ema_momentum;
 	const choir_update_attributes a = { .rate = -take, .decay = -1, .gradient_scale = 1 };
 	const choir_buffer in[] = { { c->mean + offset, dtype, { 1, { count } } },
 		{ c->memory[0] + offset, dtype, { 1, { count } } } };
@@ -518,8 +519,10 @@ static void end(void *user, const void *of_update, bool applied)
 {
 	choir_optimizer *o = user;
 	const state *now = of_update;
-	for (size_t i = 0; applied && i < now->items; i++)
+	for (size_t i = 0; applied && i < now->items; i++) {
 		touch_slots(o, now->item[i]);
+		chi_atomic32_store(&now->item[i]->averaged, 1);
+	}
 	if (applied)
 		chi_atomic64_add(&o->step, 1);
 	if (o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC)

@@ -22,7 +22,7 @@ static choir_status exchange_all(choir_optimizer *o, char *values, size_t bytes)
 	for (size_t i = 0; i < o->targets && status == CHOIR_OK; i++) {
 		const chi_optimized_variable *t = o->target[i];
 		choir_variable *average = t->slot[o->slots - 1];
-		if (average != NULL)
+		if (average != NULL && chi_atomic32_load(&t->averaged) != 0)
 			status = exchange(t->variable, average, values, values + bytes);
 	}
 	for (size_t i = 0; i < o->targets && status != CHOIR_OK; i++) {

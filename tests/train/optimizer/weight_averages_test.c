@@ -17,7 +17,7 @@ enum { N = 9000, STEPS = 4 }; // more than one chunk of an update
 typedef struct {
 	choir_strategy *strategy;
 	choir_optimizer *optimizer;
-	choir_variable *variable;
+	choir_variable *variable, *later; // later, or NULL, gets gradients after the first update
 	int t;
 	double g[N];
 } job;
@@ -35,6 +35,8 @@ static choir_status step(choir_replica *r, void *user)
 		g[i] = gradient_of(choir_replica_id(r), j->t, i);
 	choir_tensor *gradient = choir_constant(r->frame, CHOIR_F64, CHOIR_SHAPE(N), g);
 	CHOIR_TRY(choir_optimizer_add_gradient(j->optimizer, r, j->variable, gradient));
+	if (j->later != NULL && j->t > 0)
+		CHOIR_TRY(choir_optimizer_add_gradient(j->optimizer, r, j->later, gradient));
 	return choir_optimizer_apply_gradients(j->optimizer, r);
 }
 
@@ -167,6 +169,48 @@ TEST(averages_follow_the_weights)
 	follow_averages(CHOIR_ADAM, "cpu:0");
 	follow_averages(CHOIR_LAMB, "cpu:0,cpu:1");
 	follow_averages(CHOIR_MOMENTUM, "far:0,cpu:0");
+}
+
+static void open_later(job *j)
+{
+	*j = open_job("cpu:0,cpu:1", 2, CHOIR_MOMENTUM,
+			(choir_optimizer_options){ .learning_rate = 0.05, .ema_momentum = 0.75 });
+	CHOIR_SCOPE (j->strategy)
+		j->later = choir_variable_new("later", CHOIR_SHAPE(N),
+				CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_F64,
+						.initializer = CHOIR_INITIALIZER_ONES));
+}
+
+// Its first update sets its average, as that of the others; before, it has none.
+TEST(a_variable_that_is_updated_later_has_its_own_average)
+{
+	static double w[2][N], average[N];
+	job j;
+	open_later(&j);
+	run(&j);
+	assert_int_equal(choir_optimizer_swap_averages(j.optimizer), CHOIR_OK);
+	assert_int_equal(choir_optimizer_swap_averages(j.optimizer), CHOIR_OK);
+	choir_checkpoint_manager *m =
+			choir_checkpoint_manager_new(j.strategy, files_path("later"), NULL);
+	assert_int_equal(choir_checkpoint_manager_save(m, NULL), CHOIR_OK);
+	for (int restored = 0; restored < 2; restored++) {
+		for (int t = 0; t < 2; t++) {
+			run(&j);
+			fetch_variable(j.later, w[t], sizeof w[t]);
+		}
+		for (int i = 0; i < N; i++)
+			average[i] = 0.75 * w[0][i] + 0.25 * w[1][i];
+		assert_int_equal(choir_optimizer_swap_averages(j.optimizer), CHOIR_OK);
+		job later = j;
+		later.variable = j.later;
+		compare(&later, average, 1e-14);
+		assert_int_equal(choir_optimizer_swap_averages(j.optimizer), CHOIR_OK);
+		compare(&later, w[1], 0);
+		assert_int_equal(choir_checkpoint_manager_restore_latest(m), CHOIR_OK);
+		j.t = 1;
+	}
+	choir_checkpoint_manager_free(m);
+	choir_strategy_free(j.strategy);
 }
 
 // The weights are those of an optimizer without averages, bit for bit.

@@ -18,7 +18,8 @@ typedef enum {
 	CHOIR_METRIC_MEAN_SQUARED_ERROR, // mean of e^2
 	CHOIR_METRIC_ROOT_MEAN_SQUARED_ERROR, // the square root of that mean
 	CHOIR_METRIC_MEAN_ABSOLUTE_ERROR, // mean of |e|
-	// 1 - (sum of e^2) / (sum of (target - mean of all targets)^2); NAN if all targets are equal.
+	// 1 - (sum of e^2) / (sum of (target - mean of all targets)^2); NAN if all targets are equal,
+	// or differ by less than the rounding of these sums.
 	CHOIR_METRIC_R2,
 	// exp of the mean of choir_sparse_softmax_cross_entropy, with labels [n, ..] and logits [n,
 	// .., classes]
@@ -42,7 +43,7 @@ choir_metric *choir_true_positives_new(const char *name, double threshold);
 choir_metric *choir_false_positives_new(const char *name, double threshold);
 choir_metric *choir_true_negatives_new(const char *name, double threshold);
 choir_metric *choir_false_negatives_new(const char *name, double threshold);
-// The fraction of examples with fewer than k scores above the label's score.
+// The fraction of examples with fewer than k scores above the label's score. NAN counts as above.
 choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k);
 // The mean, over classes with examples, of the accuracy on a class's examples (balanced accuracy).
 choir_metric *choir_mean_per_class_accuracy_new(const char *name, int64_t classes);

@@ -6,6 +6,7 @@
 #include "choir/nn.h"
 #include "op/op.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -159,11 +160,13 @@ static choir_status add_variance(const choir_metric *m, choir_tensor *prediction
 	return CHOIR_OK;
 }
 
+// The sums of n equal targets are rounded up to n times, so their spread need not be 0.
 static double determination(const choir_metric *m, const double sum[])
 {
 	(void) m;
 	const double spread = sum[3] - sum[2] * sum[2] / sum[1];
-	return spread > 0 ? 1 - sum[0] / spread : (double) NAN;
+	const double rounding = DBL_EPSILON * fmax(sum[1], 1) * sum[3];
+	return spread > rounding ? 1 - sum[0] / spread : (double) NAN;
 }
 
 static choir_status add_f1(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
@@ -207,13 +210,14 @@ static choir_status add_top_k(const choir_metric *m, choir_tensor *scores, choir
 	choir_tensor *all = choir_cast(scores, CHOIR_F64), *label = choir_cast(labels, CHOIR_I64);
 	CHOIR_TRY(check_labels(m, label, classes));
 	choir_tensor *here = choir_one_hot(label, classes, CHOIR_BOOL);
-	choir_tensor *at_label =
-			choir_max(choir_where(here, all, choir_number(all->frame, -INFINITY)), CHOIR_AXIS(-1));
-	choir_tensor *above =
-			at_label == NULL ? NULL : choir_greater(all, choir_reshape(at_label, column));
-	choir_tensor *higher = choir_sum(choir_cast(above, CHOIR_F64), CHOIR_AXIS(-1));
-	choir_tensor *hit =
-			choir_cast(choir_less(higher, choir_number(all->frame, (double) m->k)), CHOIR_F64);
+	choir_tensor *at_label = choir_max(
+			choir_where(here, all, choir_number(scores->frame, -INFINITY)), CHOIR_AXIS(-1));
+	choir_tensor *below = // NAN is not
+			at_label == NULL ? NULL : choir_less_equal(all, choir_reshape(at_label, column));
+	choir_tensor *others = choir_sum(choir_cast(below, CHOIR_F64), CHOIR_AXIS(-1));
+	choir_tensor *hit = choir_cast(
+			choir_greater(others, choir_number(scores->frame, (double) classes - (double) m->k)),
+			CHOIR_F64);
 	sum[0] = sum_all(m, hit, weights);
 	sum[1] = sum_all(m, ones_like(hit), weights);
 	return CHOIR_OK;

@@ -209,6 +209,40 @@ TEST_WITHIN(equal_targets_have_no_r2, scoped_open, scoped_close)
 	assert_true(isnan(choir_metric_result(auc)));
 }
 
+// Whose sums are rounded.
+TEST_WITHIN(many_equal_targets_have_no_r2, scoped_open, scoped_close)
+{
+	const scoped *at = *state;
+	choir_metric *m = choir_metric_new("r2", CHOIR_METRIC_R2);
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(
+				choir_metric_update(m, choir_fill(at->frame, CHOIR_F64, CHOIR_SHAPE(3), 0.3),
+						choir_fill(at->frame, CHOIR_F64, CHOIR_SHAPE(3), 0.4)),
+				CHOIR_OK);
+		const double result = choir_metric_result(m);
+		if (!isnan(result))
+			fail_msg("%d targets: %g", 3 * i + 3, result);
+	}
+	const double other[] = { 0.3001, 0.3 };
+	choir_tensor *targets = choir_constant(at->frame, CHOIR_F64, CHOIR_SHAPE(2), other);
+	assert_int_equal(choir_metric_update(m, targets, targets), CHOIR_OK);
+	assert_true(choir_metric_result(m) < 0);
+}
+
+TEST_WITHIN(scores_that_are_nan_are_no_hits, scoped_open, scoped_close)
+{
+	const scoped *at = *state;
+	static const float nan = (float) NAN;
+	const float scores[][3] = { { nan, nan, nan }, { 1, nan, 0 }, { nan, 2, 1 }, { 3, 2, 1 } };
+	static const uint8_t labels[] = { 1, 1, 1, 1 };
+	choir_metric *m = choir_top_k_accuracy_new("top", 2);
+	assert_int_equal(
+			choir_metric_update(m, choir_constant(at->frame, CHOIR_U8, CHOIR_SHAPE(4), labels),
+					choir_constant(at->frame, CHOIR_F32, CHOIR_SHAPE(4, 3), scores)),
+			CHOIR_OK);
+	assert_float_equal((float) choir_metric_result(m), 0.5f, 1e-6f);
+}
+
 // Of scores [2, 3, classes] and labels [2, 3], which one metric gets as [6, classes] and [6].
 TEST_WITHIN(positions_count_as_examples, scoped_open, scoped_close)
 {

@@ -11,13 +11,17 @@
 typedef struct {
 	chi_roles *roles;
 	chi_text *devices; // gets each address; or NULL
+	const char *outer, *inner; // the keys that are being read; or NULL
 	chi_json json;
 	chi_json_token token;
 } reader;
 
 static choir_status wrong(const reader *r, const char *what)
 {
-	return choir_fail(CHOIR_INVALID, "%s: byte %zu: %s", r->roles->source, r->json.at, what);
+	const bool both = r->outer != NULL && r->inner != NULL, any = r->outer || r->inner;
+	return choir_fail(CHOIR_INVALID, "%s: %s%s%s%s%sbyte %zu: %s", r->roles->source,
+			any ? "\"" : "", r->outer ? r->outer : "", both ? "." : "", r->inner ? r->inner : "",
+			any ? "\", " : "", r->json.at, what);
 }
 
 static choir_status next(reader *r)
@@ -74,13 +78,29 @@ static choir_status read_addresses(reader *r, chi_task task, int *count)
 	}
 }
 
+static choir_status check_jobs(const reader *r, const bool seen[CHI_TASKS])
+{
+	const char *job = NULL;
+	for (int i = CHI_TASKS; i-- > 0;) {
+		if (r->roles->count[i] > 0)
+			return CHOIR_OK;
+		if (seen[i])
+			job = chi_task_name((chi_task) i);
+	}
+	return job == NULL ? CHOIR_OK
+					   : choir_fail(CHOIR_INVALID,
+								 "%s: the job \"%s\" has no addresses; at least one is needed",
+								 r->roles->source, job);
+}
+
 static choir_status read_jobs(reader *r)
 {
 	bool seen[CHI_TASKS] = { false };
 	for (;;) {
+		r->inner = NULL;
 		CHOIR_TRY(next(r));
 		if (r->token == CHI_JSON_OBJECT_END)
-			return CHOIR_OK;
+			return check_jobs(r, seen);
 		int task = 0;
 		while (task < CHI_TASKS && strcmp(r->json.text, chi_task_name((chi_task) task)) != 0)
 			task++;
@@ -89,6 +109,7 @@ static choir_status read_jobs(reader *r)
 			return choir_fail(CHOIR_INVALID,
 					"%s: the job \"%s\" is unknown; chief, worker, evaluator or ps needed",
 					r->roles->source, chi_text_clean(r->json.text, shown, sizeof shown));
+		r->inner = chi_task_name((chi_task) task);
 		if (seen[task])
 			return wrong(r, "a job is given twice");
 		seen[task] = true;
@@ -113,13 +134,16 @@ static choir_status read_task(reader *r)
 	char type[64] = "";
 	int64_t index = INT64_MIN;
 	for (;;) {
+		r->inner = NULL;
 		CHOIR_TRY(next(r));
 		if (r->token == CHI_JSON_OBJECT_END)
 			break;
 		if (strcmp(r->json.text, "type") == 0) {
+			r->inner = "type";
 			CHOIR_TRY(expect(r, CHI_JSON_STRING, "the type must be a text"));
 			chi_text_clean(r->json.text, type, sizeof type);
 		} else if (strcmp(r->json.text, "index") == 0) {
+			r->inner = "index";
 			CHOIR_TRY(read_index(r, &index));
 		} else {
 			CHOIR_TRY(next(r));
@@ -177,6 +201,7 @@ choir_status chi_roles_read(chi_roles *r, const char *source, char *json, size_t
 	chi_json_open(&from.json, json, bytes);
 	CHOIR_TRY(expect(&from, CHI_JSON_OBJECT, "an object needed"));
 	for (;;) {
+		from.outer = from.inner = NULL;
 		CHOIR_TRY(next(&from));
 		if (from.token == CHI_JSON_OBJECT_END)
 			return expect(&from, CHI_JSON_END, "text after the end");
@@ -188,6 +213,7 @@ choir_status chi_roles_read(chi_roles *r, const char *source, char *json, size_t
 			CHOIR_TRY(skip_value(&from));
 			continue;
 		}
+		from.outer = seen == &cluster ? "cluster" : "task";
 		if (*seen)
 			return wrong(&from, "a key is given twice");
 		*seen = true;

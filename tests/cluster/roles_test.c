@@ -100,11 +100,20 @@ TEST_WITHIN(wrong_tasks_are_refused, clean, NULL)
 		  "{\"type\": \"worker\", \"index\": 0}}",
 				"2 tasks of type evaluator" },
 		{ "{\"cluster\": {\"master\": [\"a\"]}}", "job \"master\"*chief, worker" },
-		{ "{\"cluster\": {\"worker\": [\"a\"], \"worker\": []}}", "twice" },
-		{ "{\"cluster\": {}, \"cluster\": {}}", "twice" },
-		{ "{\"cluster\": {\"worker\": [1]}}", "TF_CONFIG: byte 25:*address*text" },
-		{ "{\"cluster\": {\"worker\": \"a\"}}", "list of addresses" },
-		{ "{\"cluster\": [1]}", "byte 13:*object" },
+		{ "{\"cluster\": {\"worker\": [\"a\"], \"worker\": []}}", "cluster.worker\"*twice" },
+		{ "{\"cluster\": {}, \"cluster\": {}}", "\"cluster\", byte*twice" },
+		{ "{\"cluster\": {\"worker\": [1]}}",
+				"TF_CONFIG: \"cluster.worker\", byte 25:*address*text" },
+		{ "{\"cluster\": {\"worker\": \"a\"}}", "cluster.worker\"*list of addresses" },
+		{ "{\"cluster\": {\"worker\": [\"a\"]}, \"task\": {\"type\": 1}}",
+				"\"task.type\", byte*a text" },
+		{ "{\"cluster\": {\"worker\": [\"a\"]}, \"task\": {\"index\": []}}",
+				"\"task.index\", byte*0 or more" },
+		{ "{\"cluster\": [1]}", "\"cluster\", byte 13:*object" },
+		{ "{\"cluster\": {\"worker\": []}}", "TF_CONFIG: the job \"worker\" has no addresses" },
+		{ "{\"cluster\": {\"ps\": [], \"chief\": []}, \"task\": {\"type\": \"chief\", "
+		  "\"index\": 0}}",
+				"the job \"chief\" has no addresses" },
 		{ "{\"cluster\"", "TF_CONFIG: byte 10:*colon" },
 		{ "{\"cluster\": {\"worker\" [\"a\"]}}", "byte 22:*colon" },
 		{ "{} 1", "TF_CONFIG: byte 3" },
@@ -134,7 +143,11 @@ TEST_WITHIN(roles_by_hand, clean, NULL)
 	o.task_type = NULL;
 	assert_int_equal(chi_roles_find(&r, &o), CHOIR_INVALID);
 	assert_says("cluster_spec:*task of this process");
+	o.cluster_spec = "{\"worker\": [2]}";
+	assert_int_equal(chi_roles_find(&r, &o), CHOIR_INVALID);
+	assert_says("cluster_spec: \"worker\", byte 13:*address");
 	o.task_type = "boss";
+	o.cluster_spec = "{\"worker\": [\"a\", \"b\"]}";
 	assert_int_equal(chi_roles_find(&r, &o), CHOIR_INVALID);
 	assert_says("evaluator");
 	o = (choir_cluster_options){ .size = sizeof o, .task_type = "worker" };

@@ -35,7 +35,7 @@ static train_options given = { .data = "mnist",
 	.max_categories = 64,
 	.task = "auto",
 	.auto_shard = "data",
-	.timeout = 60,
+	.timeout = -1,
 	.seed = 1 };
 train_options *const train_given = &given;
 
@@ -212,7 +212,7 @@ static const option options[] = {
 					"their instruction sets" },
 	{ "--timeout", "S", OPTION_NUMBER, &given.timeout,
 			.help = "under mpirun: seconds to wait for another worker before\n"
-					"the training fails; 0: no limit (60)",
+					"the training fails; 0: no limit (300)",
 			.zero = true },
 	{ "--trace", "FILE", OPTION_TEXT, &given.trace,
 			.help = "write a trace in Chrome's format (https://ui.perfetto.dev)\n"

@@ -23,7 +23,7 @@ typedef struct {
 	model_size size;
 	int64_t train_examples, batch, replicas, cores, workers, epochs, patience, warmup;
 	int64_t checkpoint_every, keep, max_categories, image_size;
-	double rate, weight_decay, clip, timeout; // timeout: seconds; 0: no limit
+	double rate, weight_decay, clip, timeout; // timeout: seconds; 0: no limit; below: default
 	uint64_t seed;
 	bool lock_free, lowest_set, show_split, verbose, json;
 } train_options;

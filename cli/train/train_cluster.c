@@ -22,8 +22,11 @@ static choir_status check_options(const train_options *o)
 
 choir_status train_open_cluster(training *t)
 {
+	const double seconds = t->given->timeout;
 	t->cluster = choir_cluster_new(CHOIR_OPTIONS(choir_cluster_options,
-			.timeout = t->given->timeout == 0 ? CHOIR_FOREVER : t->given->timeout,
+			.timeout = seconds < 0 ? 0
+					: seconds == 0 ? CHOIR_FOREVER
+								   : seconds,
 			.lowest_instruction_set = t->given->lowest_set ? CHOIR_ON : CHOIR_OFF));
 	if (t->cluster == NULL)
 		return choir_error_status();

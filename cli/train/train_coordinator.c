@@ -207,8 +207,11 @@ choir_status train_open_job(training *t)
 {
 	if (strcmp(t->given->strategy, "parameter_server") != 0)
 		return CHOIR_OK;
+	const double seconds = t->given->timeout;
 	t->task = choir_task_new(CHOIR_OPTIONS(choir_task_options,
-			.start_timeout = t->given->timeout == 0 ? 1e6 : t->given->timeout));
+			.start_timeout = seconds < 0 ? 0
+					: seconds == 0		 ? 1e6
+										 : seconds));
 	if (t->task == NULL && choir_error_status() == CHOIR_NOT_FOUND)
 		return CHOIR_OK; // one process
 	if (t->task == NULL)

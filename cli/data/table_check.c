@@ -139,24 +139,27 @@ static void warn_of_header(const source *s)
 		warn(s, "the header has only numbers; the first row must have the names of the columns");
 }
 
-// Least and largest number of an input, as the model gets it.
-static void find_range(const source *s, int64_t input, float range[2])
+enum { STEPS = 16 };
+
+// Whether a column in rows of width numbers, as the model gets them, has few different ones.
+static bool is_suspect(
+		const source *s, const float *column, int64_t width, const char *name, close_values *out)
 {
-	const int64_t width = s->shape.dim[0];
-	range[0] = range[1] = s->rows.image[input];
+	float min = column[0], max = column[0];
 	for (int64_t i = 1; i < s->rows.n; i++) {
-		range[0] = fminf(range[0], s->rows.image[i * width + input]);
-		range[1] = fmaxf(range[1], s->rows.image[i * width + input]);
+		min = fminf(min, column[i * width]);
+		max = fmaxf(max, column[i * width]);
 	}
+	const float step = nextafterf(fabsf(max), HUGE_VALF) - fabsf(max);
+	*out = (close_values){ .name = name, .limit = STEPS * (double) step, .near = (double) max };
+	return max - min < STEPS * step && max != 0;
 }
 
 static void warn_of_rounding(const source *s)
 {
-	enum { STEPS = 16 };
 	choir_csv_inferred c;
 	close_values suspect[MAX_CLOSE];
 	char name[CLEAN_TEXT];
-	float range[2];
 	int64_t at = 0;
 	size_t n = 0;
 	for (size_t i = 0; s->rows.image != NULL && choir_csv_dataset_column(s->names, i, &c); i++) {
@@ -164,13 +167,11 @@ static void warn_of_rounding(const source *s)
 		at += width;
 		if (width == 0 || c.kind != CHOIR_CSV_NUMBER || n == MAX_CLOSE)
 			continue;
-		find_range(s, input, range);
-		const float step = nextafterf(fabsf(range[1]), HUGE_VALF) - fabsf(range[1]);
-		if (range[1] - range[0] < STEPS * step && range[1] != 0)
-			suspect[n++] = (close_values){
-				.name = c.name, .limit = STEPS * (double) step, .near = (double) range[1]
-			};
+		n += is_suspect(s, s->rows.image + input, s->shape.dim[0], c.name, &suspect[n]);
 	}
+	for (size_t k = 0; s->rows.image != NULL && k < s->targets && n < MAX_CLOSE; k++)
+		n += is_suspect(s, (const float *) s->rows.label + k, (int64_t) s->targets,
+				s->target_name[k], &suspect[n]);
 	table_find_close(s, n, suspect);
 	for (size_t i = 0; i < n; i++)
 		if (suspect[i].varies)

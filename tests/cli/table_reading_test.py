@@ -202,6 +202,9 @@ class Reading(Case):
     def test_large_numbers_that_differ_little(self):
         rows = [f"{10**9 + i % 7},{i % 7 + 0.5}" for i in range(70)]
         self.warned(('column "x" has different values near 1e+09, where f32 has steps of 64',), self.table(rows), "--run", "run")
+        rows = [f"{i % 9},{i % 7 + 0.5},{10**9 + i % 7 + 0.5}" for i in range(70)]
+        self.warned(('column "z" has different values near 1e+09, where f32 has steps of 64',),
+                    self.table(rows, header="x,y,z"), "--target", "y,z")
         self.succeed(*TRAIN, self.table([f"{10**9 if i % 20 else i},{i if i % 20 else ''},{i % 7 + 0.5}" for i in range(70)], header="x,z,y"))
         self.succeed(*TRAIN, self.table([f"1000000000.3,{i},{i % 7 + 0.5}" for i in range(70)], header="x,z,y"))
 

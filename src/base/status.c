@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static _Thread_local chi_error last;
@@ -171,24 +170,4 @@ choir_status chi_error_reason(choir_status status, const char *fmt, ...)
 	va_end(args);
 	return choir_fail(
 			failure, "%s failed with %s and no reason", last.text, choir_status_name(status));
-}
-
-static void die(choir_status status, const char *file, int line)
-{
-	const char *text = last.status == status ? last.text : "";
-	fprintf(stderr, "%s:%d: %s%s%s\n", file, line, choir_status_name(status), *text ? ": " : "",
-			text);
-	exit(1);
-}
-
-void choir_check(choir_status status, const char *file, int line)
-{
-	if (status != CHOIR_OK)
-		die(status, file, line);
-}
-
-void choir_check_new(const void *object, const char *file, int line)
-{
-	if (!object)
-		die(last.status, file, line);
 }

@@ -338,21 +338,6 @@ const char *choir_cluster_worker_name(const choir_cluster *c, int i)
 	return c == NULL || c->names == NULL || i < 0 || i >= c->workers ? "" : c->names[i];
 }
 
-bool choir_cluster_is_chief(const choir_cluster *c)
-{
-	return c != NULL && c->worker == 0;
-}
-
-int choir_cluster_task_index(const choir_cluster *c)
-{
-	return c == NULL ? 0 : c->task_index;
-}
-
-const char *choir_cluster_task_type(const choir_cluster *c)
-{
-	return c == NULL ? "" : chi_task_name(c->task);
-}
-
 const char *choir_cluster_transport(const choir_cluster *c)
 {
 	return c == NULL ? "" : c->transport;

@@ -251,8 +251,3 @@ int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *d
 	}
 	return data->o.workers > 1 ? CHOIR_UNKNOWN_CARDINALITY : d->elements;
 }
-
-bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data)
-{
-	return data != NULL && data->fell_back;
-}

@@ -202,3 +202,8 @@ void chi_frame_give_back(choir_frame *f, chi_buffer *b)
 	}
 	chi_buffer_list_add(&f->dropped, b);
 }
+
+choir_replica *choir_frame_replica(const choir_frame *f)
+{
+	return f == NULL || f->context_kind != CHI_IN_REPLICA ? NULL : f->context;
+}

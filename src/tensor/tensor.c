@@ -139,6 +139,11 @@ choir_frame *choir_tensor_frame(const choir_tensor *t)
 	return t ? t->frame : NULL;
 }
 
+choir_variable *choir_tensor_variable(const choir_tensor *t)
+{
+	return t == NULL || t->source == NULL ? NULL : t->source->owner;
+}
+
 choir_device *choir_tensor_device(const choir_tensor *t)
 {
 	return t ? chi_tensor_memory_device(t) : NULL;

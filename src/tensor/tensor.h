@@ -55,6 +55,8 @@ struct choir_tensor {
 	choir_tensor *next;
 };
 
+typedef enum { CHI_IN_REPLICA = 1, CHI_IN_CROSS, CHI_IN_UPDATE } chi_context_kind;
+
 #define CHI_NO_DRAWS UINT32_MAX
 
 struct choir_frame {
@@ -72,8 +74,9 @@ struct choir_frame {
 	struct choir_tape *tape;
 	// Forgets what was recorded after mark, before a rewind.
 	void (*tape_rewind)(struct choir_tape *tape, size_t mark);
+	// What the frame belongs to; 0: the program or a set of values.
 	void *context;
-	int context_kind;
+	chi_context_kind context_kind;
 	chi_random_key random; // place: number of the next draw
 	choir_dtype narrow; // op/precision.h
 	choir_tensor *lengths; // of the sequences to which layers are being applied

@@ -577,8 +577,3 @@ choir_device *choir_variable_device(const choir_variable *v, int copy)
 {
 	return v == NULL || copy < 0 || copy >= v->copies ? NULL : v->copy[copy].device;
 }
-
-choir_variable *choir_tensor_variable(const choir_tensor *t)
-{
-	return t == NULL || t->source == NULL ? NULL : t->source->owner;
-}

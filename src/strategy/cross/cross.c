@@ -4,16 +4,6 @@
 #include "base/alloc.h"
 #include "choir/op.h"
 
-static choir_values *new_values(choir_strategy *s)
-{
-	choir_values *set = chi_values_new(s, &s->layout);
-	if (set != NULL) {
-		set->before = s->replica_offset;
-		set->in_sync = s->in_sync;
-	}
-	return set;
-}
-
 choir_cross *chi_cross_new(choir_strategy *s, chi_run *run)
 {
 	chi_cross *x = chi_alloc(sizeof *x);
@@ -27,7 +17,7 @@ choir_cross *chi_cross_new(choir_strategy *s, chi_run *run)
 		&x->next_results };
 	bool failed = x->base.frame == NULL;
 	for (size_t i = 0; !failed && i < sizeof sets / sizeof sets[0]; i++)
-		failed = (*sets[i] = new_values(s)) == NULL;
+		failed = (*sets[i] = choir_values_new(s)) == NULL;
 	if (failed) {
 		chi_cross_free(&x->base);
 		return NULL;
@@ -363,11 +353,4 @@ choir_tensor *choir_cross_fetch(
 		return NULL;
 	}
 	return t;
-}
-
-choir_values *choir_values_new(choir_strategy *s)
-{
-	if (s == NULL && (s = choir_default_strategy()) == NULL)
-		return NULL;
-	return chi_strategy_check(s) == CHOIR_OK ? new_values(s) : NULL;
 }

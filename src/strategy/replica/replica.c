@@ -91,11 +91,6 @@ choir_status chi_replica_check_variable(const chi_replica *r, const choir_variab
 					  v->name, v->strategy->label, s->label);
 }
 
-choir_replica *choir_frame_replica(const choir_frame *f)
-{
-	return f == NULL || f->context_kind != CHI_IN_REPLICA ? NULL : f->context;
-}
-
 int choir_replica_id(const choir_replica *r)
 {
 	return r == NULL ? CHOIR_NONE : chi_replica_number(chi_replica_of(r));

@@ -428,7 +428,7 @@ static choir_status update_all(chi_update *u, choir_update_fn *fn, void *user)
 	return status;
 }
 
-static choir_status run_update(chi_update *u, choir_update_fn *fn, void *user)
+choir_status chi_update_run(chi_update *u, choir_update_fn *fn, void *user)
 {
 	chi_cross *x = u->cross;
 	choir_frame *f = x->base.frame;
@@ -466,7 +466,7 @@ choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
 		return chi_frame_record_error(cross->frame);
 	CHOIR_TRY(chi_cross_check_variable(x->strategy, cross->frame, v, "update"));
 	const bool elementwise = all.elementwise == CHOIR_ON;
-	return run_update(
+	return chi_update_run(
 			&(chi_update){ .cross = x, .variable = v, .elementwise = elementwise }, fn, user);
 }
 
@@ -513,33 +513,4 @@ choir_status choir_replica_update(
 	return chi_merge(chi_replica_of(replica),
 			&(chi_merge_call){
 					"update", give_and_update, &w, v, (uint64_t) (uintptr_t) fn, v->name });
-}
-
-bool chi_strategy_is_non_slot_destination(const choir_strategy *s, const choir_value *destination)
-{
-	bool same = destination->count == s->non_slots;
-	for (int i = 0; same && i < s->non_slots; i++)
-		same = destination->device[i] == s->non_slot[i];
-	return same;
-}
-
-choir_status choir_cross_update_non_slot(
-		choir_cross *cross, choir_value *destination, choir_update_fn *fn, void *user)
-{
-	CHOIR_TRY(chi_cross_check(cross, "update_non_slot"));
-	chi_cross *x = chi_cross_of(cross);
-	if (fn == NULL)
-		return chi_frame_fail(
-				cross->frame, CHOIR_INVALID, "update_non_slot: the function is NULL");
-	if (destination == NULL) {
-		chi_frame_null_argument(cross->frame, "update_non_slot");
-		return chi_frame_status(cross->frame);
-	}
-	if (destination->kind != CHOIR_VALUE_DESTINATION ||
-			!chi_strategy_is_non_slot_destination(x->strategy, destination))
-		return chi_frame_fail(cross->frame, CHOIR_INVALID,
-				"update_non_slot: it needs the destination of non_slot_devices; this value %s",
-				destination->kind == CHOIR_VALUE_DESTINATION ? "has other devices"
-															 : "is no destination");
-	return run_update(&(chi_update){ .cross = x, .destination = destination }, fn, user);
 }

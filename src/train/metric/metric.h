@@ -53,9 +53,12 @@ struct choir_metric {
 choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir_tensor *more,
 		choir_tensor *weights, choir_tensor **total, choir_tensor **count);
 
-// Of the replicas of a worker (choir_strategy_run_workers); group NULL: of all.
+// In cross-replica context.
+choir_status chi_metric_check(const choir_metric *m, const char *what);
+// The elements of total and, if count is not NULL, count: over all replicas, or those of a worker's
+// group (choir_strategy_run_workers) if group is not NULL.
 choir_status chi_metric_totals(
-		const choir_metric *m, const choir_strategy *group, double *total, double *count);
+		const choir_metric *m, const choir_strategy *group, double total[], double *count);
 
 // In the current strategy; like has the kind and its numbers.
 choir_metric *chi_metric_make(const char *name, const choir_metric *like);

@@ -372,3 +372,53 @@ size_t chi_csv_place_columns(
 		return 0;
 	return n;
 }
+
+// The values of a text column are of the k-th kind, with few exceptions.
+static bool is_mostly(const chi_csv_field *f, size_t k, bool few, choir_csv_inferred *found)
+{
+	static const char *const kinds[] = { [CHI_CSV_ODD_NUMBER] = "numbers",
+		[CHI_CSV_ODD_DATE] = "dates",
+		[CHI_CSV_ODD_COMMA] = "numbers with a decimal comma",
+		[CHI_CSV_ODD_MARKED] = "numbers with other characters" };
+	const chi_csv_odd *odd = &f->odd[k];
+	if (f->words || !chi_csv_is_rare(odd, found->values, few))
+		return false;
+	found->mostly = kinds[k];
+	found->others = odd->n;
+	if (k == CHI_CSV_ODD_MARKED) // the example is a value that is no number
+		return true;
+	found->other_row = odd->row;
+	found->other = odd->row > 0 ? odd->text : NULL;
+	return true;
+}
+
+bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found)
+{
+	const chi_csv_schema *s = chi_csv_schema_of(d);
+	if (!s || i >= s->n)
+		return false;
+	const chi_csv_field *f = &s->field[i];
+	*found = (choir_csv_inferred){
+		.name = f->name,
+		.output = f->wanted ? d->spec.column[f->target].name : NULL,
+		.holds = s->looked ? chi_csv_holds((chi_csv_found) f->found) : "",
+		.missing = f->missing,
+		.kind = f->one_hot	  ? CHOIR_CSV_ONE_HOT
+				: f->category ? CHOIR_CSV_CATEGORY
+				: f->date	  ? CHOIR_CSV_DATE
+							  : CHOIR_CSV_NUMBER,
+		.categories = f->wanted && f->categories ? chi_categories_count(f->categories) : 0,
+		.indicator = f->indicator,
+		.values = s->rows - s->bad - f->missing,
+		.not_utf8 = f->not_utf8,
+	};
+	if (!f->odd)
+		return true;
+	const chi_csv_odd *number = &f->odd[CHI_CSV_ODD_NUMBER];
+	found->other_row = number->row;
+	found->other = number->row > 0 ? number->text : NULL;
+	size_t k = f->not_utf8 ? 2 * CHI_CSV_ODDS : 0;
+	while (k < 2 * CHI_CSV_ODDS && !is_mostly(f, k % CHI_CSV_ODDS, k < CHI_CSV_ODDS, found))
+		k++;
+	return true;
+}

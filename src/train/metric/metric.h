@@ -55,8 +55,8 @@ choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir
 
 // In cross-replica context.
 choir_status chi_metric_check(const choir_metric *m, const char *what);
-// The elements of total and, if count is not NULL, count: over all replicas, or those of a worker's
-// group (choir_strategy_run_workers) if group is not NULL.
+// The elements of total and, if count is not NULL, count: over all replicas or, if group is not
+// NULL, those of a worker (choir_strategy_run_workers).
 choir_status chi_metric_totals(
 		const choir_metric *m, const choir_strategy *group, double total[], double *count);
 

@@ -94,6 +94,15 @@ choir_status choir_fail(choir_status status, const char *fmt, ...)
 	return status;
 }
 
+void *chi_fail_null(choir_status status, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	chi_fail_v(status, fmt, args);
+	va_end(args);
+	return NULL;
+}
+
 choir_status choir_fail_text(choir_status status, const char *text)
 {
 	return choir_fail(status, "%s", text ? text : "");

@@ -236,13 +236,11 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *given)
 	chi_launcher launcher;
 	if (chi_cluster_take_options(given, &o) != CHOIR_OK || chi_roles_find(&roles, &o) != CHOIR_OK)
 		return NULL;
-	if (roles.task_given && roles.task == CHI_TASK_PS) {
-		choir_fail(CHOIR_UNSUPPORTED,
+	if (roles.task_given && roles.task == CHI_TASK_PS)
+		return chi_fail_null(CHOIR_UNSUPPORTED,
 				"%s: this process is a ps, which belongs to a coordinator's job "
 				"(choir/coordinator.h); workers in step have none",
 				roles.source);
-		return NULL;
-	}
 	const bool evaluator = roles.task_given && roles.task == CHI_TASK_EVALUATOR;
 	const char *transport = evaluator ? "alone" : o.transport;
 	if (transport == NULL || strcmp(transport, "mpi") == 0) {

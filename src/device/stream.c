@@ -29,11 +29,9 @@ static double longest(void)
 chi_stream *chi_stream_new(choir_device *d)
 {
 	size_t bytes;
-	if (!chi_size_add(offsetof(stream_block, state), d->table->stream_size, &bytes)) {
-		choir_fail(CHOIR_NO_MEMORY, "%s: out of memory: a stream of %zu bytes", d->name,
+	if (!chi_size_add(offsetof(stream_block, state), d->table->stream_size, &bytes))
+		return chi_fail_null(CHOIR_NO_MEMORY, "%s: out of memory: a stream of %zu bytes", d->name,
 				d->table->stream_size);
-		return NULL;
-	}
 	stream_block *block = chi_alloc(bytes > sizeof *block ? bytes : sizeof *block);
 	if (block == NULL)
 		return NULL;

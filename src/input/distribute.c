@@ -445,10 +445,9 @@ static choir_distributed_dataset *make_from_function(
 	choir_input_options o;
 	if (complete(s, given, true, &o) != CHOIR_OK)
 		return NULL;
-	if (fn == NULL) {
-		choir_fail(CHOIR_INVALID, "distribute_datasets_from_function: the function is NULL");
-		return NULL;
-	}
+	if (fn == NULL)
+		return chi_fail_null(
+				CHOIR_INVALID, "distribute_datasets_from_function: the function is NULL");
 	o.per_replica_batches = true;
 	o.auto_shard = CHOIR_AUTO_SHARD_OFF;
 	const bool each = o.replication == CHOIR_REPLICATION_PER_REPLICA;

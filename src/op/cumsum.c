@@ -39,10 +39,8 @@ choir_tensor *choir_cumsum(choir_tensor *x, int axis, const choir_cumsum_options
 		status = choir_fail(CHOIR_INVALID,
 				"cumsum: exclusive %d or reverse %d is invalid; CHOIR_ON or CHOIR_OFF is needed",
 				(int) all.exclusive, (int) all.reverse);
-	if (status != CHOIR_OK) {
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
+	if (status != CHOIR_OK)
+		return chi_frame_record_null(x->frame);
 	const choir_cumsum_attributes a = { chi_axis_of("cumsum", x, axis), all.exclusive == CHOIR_ON,
 		all.reverse == CHOIR_ON };
 	return a.axis == CHOIR_NONE ? NULL : cumsum(x, &a);

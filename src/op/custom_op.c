@@ -187,10 +187,8 @@ static choir_tensor *call(choir_frame *f, const choir_custom_op *given, void *us
 
 	memcpy(&c.op, given, given->size < sizeof(c.op) ? given->size : sizeof(c.op));
 	const char *name = chi_arena_strdup(&f->arena, c.op.name ? c.op.name : "custom");
-	if (!op || !name) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!op || !name)
+		return chi_frame_record_null(f);
 	if (!c.op.forward)
 		return chi_frame_fail_null(
 				f, CHOIR_INVALID, "%s: the operation has no forward function", name);

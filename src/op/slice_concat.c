@@ -228,10 +228,8 @@ choir_tensor *choir_stack(size_t n, choir_tensor *const tensors[], int axis)
 		return chi_frame_fail_null(f, CHOIR_INVALID, "stack: %s cannot get a new axis %d",
 				chi_shape_print(&shape, text), axis);
 	choir_tensor **in = chi_arena_alloc(&f->arena, n * sizeof *in);
-	if (!in) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!in)
+		return chi_frame_record_null(f);
 	for (int i = shape.rank++; i > at; i--)
 		shape.dim[i] = shape.dim[i - 1];
 	shape.dim[at] = 1;

@@ -340,11 +340,9 @@ choir_strategy *choir_strategy_new(const char *name, const choir_strategy_option
 
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s)
 {
-	if (s == NULL || s->is_default) {
-		choir_fail(s == NULL ? CHOIR_INVALID : CHOIR_STATE, "strategy: %s",
+	if (s == NULL || s->is_default)
+		return chi_fail_null(s == NULL ? CHOIR_INVALID : CHOIR_STATE, "strategy: %s",
 				s == NULL ? "it is NULL" : "the default strategy cannot be copied");
-		return NULL;
-	}
 	return chi_strategy_new(&s->table, &s->options);
 }
 

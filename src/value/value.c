@@ -6,10 +6,8 @@
 choir_value *chi_value_new(choir_frame *f, choir_value_kind kind, int count)
 {
 	choir_value *v = chi_arena_alloc(&f->arena, sizeof *v);
-	if (v == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (v == NULL)
+		return chi_frame_record_null(f);
 	v->kind = kind;
 	v->frame = f;
 	v->count = count;
@@ -17,10 +15,8 @@ choir_value *chi_value_new(choir_frame *f, choir_value_kind kind, int count)
 		return v;
 	v->component = chi_arena_alloc(&f->arena, (size_t) count * sizeof(choir_tensor *));
 	v->device = chi_arena_alloc(&f->arena, (size_t) count * sizeof(choir_device *));
-	if (v->component == NULL || v->device == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (v->component == NULL || v->device == NULL)
+		return chi_frame_record_null(f);
 	return v;
 }
 
@@ -143,11 +139,9 @@ choir_tensor *choir_value_local(choir_value *v, int index)
 {
 	if (v == NULL)
 		return NULL;
-	if (v->frame == NULL) {
-		choir_fail(
+	if (v->frame == NULL)
+		return chi_fail_null(
 				CHOIR_INVALID, "value: variable \"%s\" has no frame; read it", v->variable->name);
-		return NULL;
-	}
 	if (v->kind == CHOIR_VALUE_VARIABLE && index >= 0 && index < choir_value_local_count(v))
 		return chi_variable_view(v->variable, index, v->frame);
 	if (v->component == NULL || index < 0 || index >= v->count)

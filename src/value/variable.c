@@ -289,10 +289,8 @@ choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f)
 	if (v->shards > 0)
 		return chi_shards_view(v, f);
 	const chi_copy *c = &v->copy[copy];
-	if (chi_variable_enter_to_read(v) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (chi_variable_enter_to_read(v) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	choir_tensor *t = NULL;
 	if (chi_variable_check_defined(v, copy, f) != CHOIR_OK) {
 	} else if (v->concurrency != CHI_EXCLUSIVE || !chi_device_shares(c->device, f->device)) {

@@ -451,10 +451,8 @@ choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test)
 				.shape = { 3, { 32, 32, 3 } },
 				.channels_first = true },
 	};
-	if (!directory) {
-		choir_fail(CHOIR_INVALID, "cifar10 dataset: the directory is NULL");
-		return NULL;
-	}
+	if (!directory)
+		return chi_fail_null(CHOIR_INVALID, "cifar10 dataset: the directory is NULL");
 	const char *name = test ? "/test_batch.bin" : "/data_batch_*.bin";
 	const size_t bytes = strlen(directory) + strlen(name) + 1;
 	char *path = chi_alloc(bytes);

@@ -93,10 +93,8 @@ static const chi_stage seekable_stage = { GENERATOR_STAGE, .seek = function_seek
 static choir_dataset *make(
 		const chi_stage *stage, size_t n, const choir_column columns[], const function *like)
 {
-	if (!like->fn) {
-		choir_fail(CHOIR_INVALID, "function dataset: the function is NULL");
-		return NULL;
-	}
+	if (!like->fn)
+		return chi_fail_null(CHOIR_INVALID, "function dataset: the function is NULL");
 	function *f = chi_source_new(stage, sizeof *f, n, columns, CHOIR_UNKNOWN_CARDINALITY);
 	if (!f)
 		return NULL;
@@ -119,9 +117,7 @@ choir_dataset *choir_generator_dataset_new(
 choir_dataset *choir_seekable_generator_dataset_new(size_t n, const choir_column columns[],
 		choir_example_fn *fn, choir_seek_fn *seek, void *user)
 {
-	if (!seek) {
-		choir_fail(CHOIR_INVALID, "function dataset: the seek function is NULL");
-		return NULL;
-	}
+	if (!seek)
+		return chi_fail_null(CHOIR_INVALID, "function dataset: the seek function is NULL");
 	return make(&seekable_stage, n, columns, &(function){ .fn = fn, .seek = seek, .user = user });
 }

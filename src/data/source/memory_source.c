@@ -77,11 +77,9 @@ static bool copy_data(memory *m)
 choir_dataset *choir_memory_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[], bool copy)
 {
-	if (examples < 0) {
-		choir_fail(CHOIR_INVALID, "memory dataset: %lld examples given; 0 or more needed",
-				(long long) examples);
-		return NULL;
-	}
+	if (examples < 0)
+		return chi_fail_null(CHOIR_INVALID,
+				"memory dataset: %lld examples given; 0 or more needed", (long long) examples);
 	memory *m = chi_source_new(&memory_stage, sizeof *m, n, columns, examples);
 	if (!m)
 		return NULL;

@@ -276,10 +276,8 @@ choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue)
 {
 	choir_queue_options options;
-	if (!queue) {
-		choir_fail(CHOIR_INVALID, "queue dataset: the queue is NULL");
-		return NULL;
-	}
+	if (!queue)
+		return chi_fail_null(CHOIR_INVALID, "queue dataset: the queue is NULL");
 	*queue = NULL;
 	if (!take_options(&options, o))
 		return NULL;

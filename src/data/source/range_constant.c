@@ -116,12 +116,10 @@ static const chi_stage constant_stage = {
 
 choir_dataset *choir_constant_dataset_new(int64_t examples, size_t n, const choir_column columns[])
 {
-	if (examples < 0 && examples != CHOIR_FOREVER) {
-		choir_fail(CHOIR_INVALID,
+	if (examples < 0 && examples != CHOIR_FOREVER)
+		return chi_fail_null(CHOIR_INVALID,
 				"constant dataset: %lld examples given; 0 or more, or CHOIR_FOREVER, needed",
 				(long long) examples);
-		return NULL;
-	}
 	constant *c = chi_source_new(&constant_stage, sizeof *c, n, columns, examples);
 	if (!c)
 		return NULL;

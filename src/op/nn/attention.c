@@ -166,10 +166,8 @@ static choir_tensor *call(size_t n, choir_tensor *const in[], const choir_attent
 		if (!in[i])
 			return chi_frame_null_argument(choir_tensor_frame(in[0]), "attention");
 	choir_frame *f = in[0]->frame;
-	if (chi_options_take("attention: the options'", &all, sizeof all, o) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (chi_options_take("attention: the options'", &all, sizeof all, o) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	choir_attention_attributes a = {
 		.heads = all.heads ? all.heads : 1, .causal = all.causal == CHOIR_ON, .scale = all.scale
 	};

@@ -78,10 +78,8 @@ static choir_tensor *row_norm(const chi_op *op, choir_tensor *x, choir_tensor *s
 	if (!(epsilon >= 0))
 		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
 				"%s: epsilon is %g; 0 or more is needed", op->label, epsilon);
-	if (check_parameters(op->label, x, scale, offset) != CHOIR_OK) {
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
+	if (check_parameters(op->label, x, scale, offset) != CHOIR_OK)
+		return chi_frame_record_null(x->frame);
 	choir_shape shape = x->shape;
 	shape.dim[shape.rank - 1] = 2;
 	choir_tensor *moments = chi_op_kernel(
@@ -156,10 +154,8 @@ choir_tensor *choir_group_norm(
 	if (!x || !scale || !offset)
 		return chi_frame_null_argument(choir_tensor_frame(x ? x : scale), name);
 	choir_frame *f = x->frame;
-	if (check_parameters(name, x, scale, offset) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (check_parameters(name, x, scale, offset) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	const choir_shape whole = x->shape;
 	const int64_t c = whole.dim[whole.rank - 1], n = whole.dim[0];
 	if (whole.rank < 2 || groups < 1 || c % groups != 0 || !(epsilon >= 0))
@@ -294,10 +290,8 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 	choir_batch_norm_options all;
 
 	// every return sets the outputs
-	if (chi_options_take("batch_norm: the options'", &all, sizeof all, o) != CHOIR_OK) {
-		chi_frame_record_error(choir_tensor_frame(x));
-		return NULL;
-	}
+	if (chi_options_take("batch_norm: the options'", &all, sizeof all, o) != CHOIR_OK)
+		return chi_frame_record_null(choir_tensor_frame(x));
 	forget_moments(&all);
 	if (!x || !scale || !offset)
 		return chi_frame_null_argument(choir_tensor_frame(x ? x : scale), "batch_norm");
@@ -305,10 +299,8 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 	if (!(epsilon >= 0))
 		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
 				"batch_norm: epsilon is %g; 0 or more is needed", epsilon);
-	if (check_parameters("batch_norm", x, scale, offset) != CHOIR_OK) {
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
+	if (check_parameters("batch_norm", x, scale, offset) != CHOIR_OK)
+		return chi_frame_record_null(x->frame);
 	const batch_norm b = { { .epsilon = epsilon, .centered = true }, all.sum, all.user };
 	const int64_t n = x->shape.dim[x->shape.rank - 1];
 	choir_tensor *moments = moments_of(&b, x);

@@ -131,10 +131,8 @@ static choir_tensor *recurrence_formula(const chi_node *node)
 	const int64_t steps = node->out->shape.dim[1];
 	choir_tensor **states = chi_arena_alloc(&f->arena, (size_t) steps * sizeof *states);
 
-	if (!states) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!states)
+		return chi_frame_record_null(f);
 	for (int64_t t = 0; t < steps; t++) {
 		choir_tensor *gates = at_step(node->in[GATES], t);
 		h = a->kind->biased ? gru_step(node, gates, h) : lstm_step(node, gates, h, &c);
@@ -255,18 +253,14 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 	choir_recurrent_options all;
 
 	// every return must set their output
-	if (chi_options_take("lstm: the options'", &all, sizeof all, o) != CHOIR_OK) {
-		chi_frame_record_error(choir_tensor_frame(x));
-		return NULL;
-	}
+	if (chi_options_take("lstm: the options'", &all, sizeof all, o) != CHOIR_OK)
+		return chi_frame_record_null(choir_tensor_frame(x));
 	if (all.last_cell)
 		*all.last_cell = NULL;
 	if (!x || !kernel || !recurrent || !bias)
 		return chi_frame_null_argument(choir_tensor_frame(x), "lstm");
-	if (check(&lstm, x, kernel, recurrent, bias) != CHOIR_OK) {
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
+	if (check(&lstm, x, kernel, recurrent, bias) != CHOIR_OK)
+		return chi_frame_record_null(x->frame);
 	const int64_t h = recurrent->shape.dim[0];
 	return run(&lstm, gates_of(x, kernel, bias), recurrent, initial(&lstm, x, all.state, h),
 			initial(&lstm, x, all.cell, h), &all);
@@ -278,10 +272,8 @@ choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *rec
 	if (!x || !kernel || !recurrent || !bias || !recurrent_bias)
 		return chi_frame_null_argument(choir_tensor_frame(x), "gru");
 	if (check(&gru, x, kernel, recurrent, bias) != CHOIR_OK ||
-			check(&gru, x, kernel, recurrent, recurrent_bias) != CHOIR_OK) {
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
+			check(&gru, x, kernel, recurrent, recurrent_bias) != CHOIR_OK)
+		return chi_frame_record_null(x->frame);
 	return run(&gru, gates_of(x, kernel, bias), recurrent,
 			initial(&gru, x, state, recurrent->shape.dim[0]), recurrent_bias, NULL);
 }

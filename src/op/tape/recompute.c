@@ -123,10 +123,8 @@ static choir_tensor *replace(
 	choir_tensor **in = chi_arena_alloc(arena, n * sizeof *in);
 	choir_tensor **inputs = chi_arena_alloc(arena, given->n * sizeof *inputs);
 
-	if (!node || !s || !in || !inputs) {
-		chi_frame_record_error(tape->frame);
-		return NULL;
-	}
+	if (!node || !s || !in || !inputs)
+		return chi_frame_record_null(tape->frame);
 	list_outside(tape, before, mark, in);
 	if (given->n > 0)
 		memcpy(inputs, given->inputs, given->n * sizeof *inputs);

@@ -33,10 +33,8 @@ choir_tape *choir_tape_begin(choir_frame *f)
 	}
 	const size_t mark = choir_frame_mark(f);
 	choir_tape *tape = chi_arena_alloc(&f->arena, sizeof(*tape));
-	if (!tape) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!tape)
+		return chi_frame_record_null(f);
 	tape->frame = f;
 	tape->mark = mark;
 	f->tape = tape;

@@ -205,10 +205,8 @@ choir_tensor *chi_reduce_slices(choir_strategy *s, choir_frame *f, choir_reduce_
 	if (check_alike(s, f, n, tensors) != CHOIR_OK)
 		return NULL;
 	sparse_reduction j = { .strategy = s, .host = f, .op = op, .n = n };
-	if (!f->device->host_memory && (j.host = choir_frame_new(NULL)) == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!f->device->host_memory && (j.host = choir_frame_new(NULL)) == NULL)
+		return chi_frame_record_null(f);
 	choir_tensor *t = reduce(&j, how, tensors, divisor);
 	if (t == NULL)
 		chi_strategy_abort(s, chi_frame_record_error(f));
@@ -232,10 +230,8 @@ choir_value *chi_dense_value(choir_cross *x, choir_value *v)
 		dense->device[i] = v->device[i];
 		dense->component[i] =
 				f == NULL ? NULL : choir_to_dense(chi_value_view(f, v->component[i]));
-		if (dense->component[i] == NULL || chi_stream_wait(f->stream) != CHOIR_OK) {
-			chi_frame_record_error(x->frame);
-			return NULL;
-		}
+		if (dense->component[i] == NULL || chi_stream_wait(f->stream) != CHOIR_OK)
+			return chi_frame_record_null(x->frame);
 	}
 	return dense;
 }

@@ -210,10 +210,8 @@ choir_tensor *choir_replica_result(choir_replica *replica, const char *name)
 		return chi_frame_fail_null(f, CHOIR_STATE, "result: \"%s\" needs a merge call before it",
 				name == NULL ? "" : name);
 	choir_value *v = choir_values_find(x->returned, name);
-	if (v == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (v == NULL)
+		return chi_frame_record_null(f);
 	return view_of(r, v, "result", name);
 }
 

@@ -349,16 +349,12 @@ static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 
 static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 {
-	if ((r->cancelled ? chi_run_cancelled(r->run) : show(r, t)) != CHOIR_OK) {
-		chi_frame_record_error(r->base.frame);
-		return NULL;
-	}
+	if ((r->cancelled ? chi_run_cancelled(r->run) : show(r, t)) != CHOIR_OK)
+		return chi_frame_record_null(r->base.frame);
 	// From here on the replica leaves only after all have arrived.
 	choir_tensor *sum = make_sum(r, t);
-	if (await_all(r) != CHOIR_OK) {
-		chi_frame_record_error(r->base.frame);
-		return NULL;
-	}
+	if (await_all(r) != CHOIR_OK)
+		return chi_frame_record_null(r->base.frame);
 	if (sum != NULL)
 		sum_all(r, sum);
 	// all replicas have read it

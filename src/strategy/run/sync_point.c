@@ -165,12 +165,10 @@ static chi_sync_point *arrive(
 {
 	chi_run *run = r->run;
 	const uint32_t number = r->sequence;
-	if (run->isolated && run->strategy->in_sync > 1) {
-		choir_fail(CHOIR_UNSUPPORTED,
+	if (run->isolated && run->strategy->in_sync > 1)
+		return chi_fail_null(CHOIR_UNSUPPORTED,
 				"replica %d runs by itself and came to %s, which needs all %d replicas",
 				chi_replica_number(r), like->name, run->strategy->in_sync);
-		return NULL;
-	}
 	while (run->first_sync_point != run->next_sync_point &&
 			chi_atomic32_load(&(*ring_entry(run, run->first_sync_point))->left) ==
 					(uint32_t) run->strategy->replicas)

@@ -167,10 +167,8 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 				(size_t) (chi_values_leaf(u->cross->call_args, name) - u->cross->call_args->leaf));
 	if (v->kind == CHOIR_VALUE_VARIABLE)
 		return choir_variable_component(v->variable, f);
-	if (chi_value_materialize(v) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (chi_value_materialize(v) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	choir_tensor *t = chi_value_for_replica(v, 0, f->device);
 	if (t == NULL)
 		return chi_frame_fail_null(f, CHOIR_INVALID,
@@ -373,10 +371,8 @@ static choir_value *steady(const chi_update *u, choir_value *v)
 		choir_frame *there = chi_cross_frame_on(u->cross, v->device[i]);
 		kept->device[i] = v->device[i];
 		kept->component[i] = there == NULL ? NULL : chi_tensor_retain(there, v->component[i]);
-		if (kept->component[i] == NULL || chi_stream_wait(there->stream) != CHOIR_OK) {
-			chi_frame_record_error(f);
-			return NULL;
-		}
+		if (kept->component[i] == NULL || chi_stream_wait(there->stream) != CHOIR_OK)
+			return chi_frame_record_null(f);
 	}
 	return kept;
 }

@@ -294,13 +294,11 @@ int choir_layer_variables(const choir_layer *l)
 
 choir_variable *choir_layer_variable(choir_layer *l, int index)
 {
-	if (l == NULL || index < 0 || index >= l->variables) {
-		choir_fail(CHOIR_INVALID, "layer \"%s\": has no variable %d; it has %d",
+	if (l == NULL || index < 0 || index >= l->variables)
+		return chi_fail_null(CHOIR_INVALID, "layer \"%s\": has no variable %d; it has %d",
 				l == NULL				  ? "NULL"
 						: l->name != NULL ? l->name
 										  : l->kind->name,
 				index, choir_layer_variables(l));
-		return NULL;
-	}
 	return l->kind->variable != NULL ? l->kind->variable(l, index) : l->variable[index];
 }

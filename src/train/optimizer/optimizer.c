@@ -118,36 +118,28 @@ static choir_optimizer *make(
 	choir_optimizer_options all;
 	choir_schedule schedule;
 	choir_loss_scale scale;
-	if ((unsigned) kind >= KINDS) {
-		choir_fail(CHOIR_INVALID,
+	if ((unsigned) kind >= KINDS)
+		return chi_fail_null(CHOIR_INVALID,
 				"optimizer: kind %d is unknown; known: CHOIR_SGD, CHOIR_MOMENTUM, CHOIR_ADAM, "
 				"CHOIR_ADAMW, CHOIR_RMSPROP, CHOIR_NADAM, CHOIR_ADAGRAD, CHOIR_LION and "
 				"CHOIR_LAMB",
 				(int) kind);
-		return NULL;
-	}
 	if (chi_optimizer_resolve(&kinds[kind], options, &all, &schedule) != CHOIR_OK ||
 			chi_loss_scale_resolve(all.loss_scale, &scale) != CHOIR_OK)
 		return NULL;
-	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && all.nonfinite == CHOIR_NONFINITE_IGNORE) {
-		choir_fail(CHOIR_INVALID,
+	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && all.nonfinite == CHOIR_NONFINITE_IGNORE)
+		return chi_fail_null(CHOIR_INVALID,
 				"optimizer: nonfinite is CHOIR_NONFINITE_IGNORE, but a "
 				"dynamic loss scale skips such updates; choose another");
-		return NULL;
-	}
-	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && s->concurrency != CHI_EXCLUSIVE) {
-		choir_fail(CHOIR_UNSUPPORTED,
+	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && s->concurrency != CHI_EXCLUSIVE)
+		return chi_fail_null(CHOIR_UNSUPPORTED,
 				"optimizer: a dynamic loss scale for %d workers is not "
 				"possible, since each would change it for the others; use a fixed one",
 				s->workers);
-		return NULL;
-	}
-	if (s->concurrency == CHI_LOCK_FREE && (kinds[kind].whole || all.ema_momentum > 0)) {
-		choir_fail(CHOIR_UNSUPPORTED,
+	if (s->concurrency == CHI_LOCK_FREE && (kinds[kind].whole || all.ema_momentum > 0))
+		return chi_fail_null(CHOIR_UNSUPPORTED,
 				"optimizer: %s is not possible with lock-free workers; let them lock variables",
 				kinds[kind].whole ? kinds[kind].name : "ema_momentum");
-		return NULL;
-	}
 	choir_optimizer *o = chi_alloc(sizeof *o);
 	if (o == NULL)
 		return NULL;
@@ -408,10 +400,8 @@ static choir_value *rows_of(choir_frame *f, const choir_variable *shard, const c
 		rows->device[k] = g->device[k];
 		// A misfit is refused by its shape later.
 		rows->component[k] = t != NULL && fits(shard->parent, t) ? chi_shard_rows(shard, t) : t;
-		if (rows->component[k] == NULL && t != NULL) {
-			chi_frame_record_error(f);
-			return NULL;
-		}
+		if (rows->component[k] == NULL && t != NULL)
+			return chi_frame_record_null(f);
 	}
 	return rows;
 }

@@ -140,13 +140,11 @@ static chi_optimized_variable *complete_target(choir_optimizer *o, choir_variabl
 {
 	bool ready;
 	chi_optimized_variable *t = find_target(o, v, &ready);
-	if (o->kind->whole && v->parent != NULL) {
-		choir_fail(CHOIR_UNSUPPORTED,
+	if (o->kind->whole && v->parent != NULL)
+		return chi_fail_null(CHOIR_UNSUPPORTED,
 				"variable \"%s\": %s needs the norm of the whole variable; shards are not "
 				"possible",
 				v->parent->name, o->kind->name);
-		return NULL;
-	}
 	if (t == NULL && (t = new_target(o, v)) == NULL)
 		return NULL;
 	for (int i = 0; i < o->slots; i++)

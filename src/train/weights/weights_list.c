@@ -30,10 +30,8 @@ static choir_status fill(choir_weights_list *l, chi_file *f)
 
 choir_weights_list *choir_weights_list_new(const char *path)
 {
-	if (path == NULL) {
-		choir_fail(CHOIR_INVALID, "weights_list: the path is NULL");
-		return NULL;
-	}
+	if (path == NULL)
+		return chi_fail_null(CHOIR_INVALID, "weights_list: the path is NULL");
 	choir_weights_list *l = chi_alloc(sizeof *l);
 	chi_file *f = l == NULL ? NULL : chi_file_open(path);
 	const choir_status status = f == NULL ? choir_error_status() : fill(l, f);

@@ -82,10 +82,8 @@ static choir_status list_file(choir_array_list *l, const char *path)
 
 choir_array_list *choir_array_list_new(const char *path)
 {
-	if (!path) {
-		choir_fail(CHOIR_INVALID, "array list: the path is NULL");
-		return NULL;
-	}
+	if (!path)
+		return chi_fail_null(CHOIR_INVALID, "array list: the path is NULL");
 	choir_array_list *l = chi_alloc(sizeof *l);
 	if (l && list_file(l, path) == CHOIR_OK)
 		return l;

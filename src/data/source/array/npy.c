@@ -291,10 +291,8 @@ choir_status chi_npy_infer(chi_array_file *h, char type[CHI_NPY_TYPE], bool *kno
 
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column)
 {
-	if (!path) {
-		choir_fail(CHOIR_INVALID, "npy dataset: the path is NULL");
-		return NULL;
-	}
+	if (!path)
+		return chi_fail_null(CHOIR_INVALID, "npy dataset: the path is NULL");
 	chi_array_file h = { .reader = chi_reader_open(path) };
 	if (!h.reader)
 		return NULL;

@@ -463,13 +463,11 @@ static choir_dataset *open_file(
 
 choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *const names[])
 {
-	if (!path || (n > 0 && !names) || n > CHI_MAX_COLUMNS) {
-		choir_fail(CHOIR_INVALID, "%s: the %s", what,
+	if (!path || (n > 0 && !names) || n > CHI_MAX_COLUMNS)
+		return chi_fail_null(CHOIR_INVALID, "%s: the %s", what,
 				!path					  ? "path is NULL"
 						: n > 0 && !names ? "names are NULL"
 										  : "names are more than 32");
-		return NULL;
-	}
 	chi_file *file = chi_file_open(path);
 	if (!file)
 		return NULL;

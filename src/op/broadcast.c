@@ -20,22 +20,17 @@ typedef struct {
 	choir_shape shape;
 } broadcast;
 
-static choir_status infer_broadcast(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_broadcast(chi_result *r)
 {
-	const broadcast *b = attributes;
+	const broadcast *b = r->attributes;
 
-	(void) n;
-	*dtype = in[0]->dtype;
-	*shape = b->shape;
+	r->shape = b->shape;
 	return CHOIR_OK;
 }
 
-static choir_status broadcast_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status broadcast_backward(const chi_node *node, const chi_backward *g)
 {
-	(void) want;
-	gradient[0] = chi_sum_to(dy, &node->in[0]->shape);
+	g->gradient[0] = chi_sum_to(g->dy, &node->in[0]->shape);
 	return CHOIR_OK;
 }
 
@@ -44,7 +39,6 @@ static const chi_op broadcast_op = {
 	.attribute_bytes = sizeof(broadcast),
 	.infer = infer_broadcast,
 	.backward = broadcast_backward,
-	.recordable = true,
 };
 
 choir_tensor *chi_broadcast_to(choir_tensor *x, const choir_shape *shape)

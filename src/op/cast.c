@@ -5,22 +5,17 @@ typedef struct {
 	choir_dtype dtype;
 } cast_attributes;
 
-static choir_status infer_cast(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_cast(chi_result *r)
 {
-	const cast_attributes *cast = attributes;
+	const cast_attributes *cast = r->attributes;
 
-	(void) n;
-	*dtype = cast->dtype;
-	*shape = in[0]->shape;
+	r->dtype = cast->dtype;
 	return CHOIR_OK;
 }
 
-static choir_status cast_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status cast_backward(const chi_node *node, const chi_backward *g)
 {
-	(void) want;
-	gradient[0] = choir_cast(dy, node->in[0]->dtype);
+	g->gradient[0] = choir_cast(g->dy, node->in[0]->dtype);
 	return CHOIR_OK;
 }
 
@@ -29,7 +24,6 @@ const chi_op chi_cast_op = {
 	.attribute_bytes = sizeof(cast_attributes),
 	.infer = infer_cast,
 	.backward = cast_backward,
-	.recordable = true,
 };
 
 choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype)

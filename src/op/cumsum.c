@@ -4,14 +4,12 @@
 
 static choir_tensor *cumsum(choir_tensor *x, const choir_cumsum_attributes *a);
 
-static choir_status cumsum_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status cumsum_backward(const chi_node *node, const chi_backward *g)
 {
 	choir_cumsum_attributes back = *(const choir_cumsum_attributes *) node->attributes;
 
-	(void) want;
 	back.reverse = !back.reverse;
-	gradient[0] = cumsum(dy, &back);
+	g->gradient[0] = cumsum(g->dy, &back);
 	return CHOIR_OK;
 }
 
@@ -19,7 +17,6 @@ static const chi_op cumsum_op = {
 	.name = "cumsum",
 	.attribute_bytes = sizeof(choir_cumsum_attributes),
 	.backward = cumsum_backward,
-	.recordable = true,
 };
 
 static choir_tensor *cumsum(choir_tensor *x, const choir_cumsum_attributes *a)

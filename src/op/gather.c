@@ -3,15 +3,12 @@
 #include "op/precision/precision.h"
 #include "op/tape/tape.h"
 
-static choir_status infer_gather(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_gather(chi_result *r)
 {
-	const choir_shape *x = &in[0]->shape, *indices = &in[1]->shape;
-	const choir_dtype index = in[1]->dtype;
+	const choir_shape *x = &r->in[0]->shape, *indices = &r->in[1]->shape;
+	const choir_dtype index = r->in[1]->dtype;
 	char text[2][CHI_SHAPE_TEXT];
 
-	(void) n;
-	(void) attributes;
 	if (index != CHOIR_U8 && index != CHOIR_I32 && index != CHOIR_I64)
 		return choir_fail(CHOIR_INVALID, "the indices are %s; u8, i32 or i64 is needed",
 				choir_dtype_name(index));
@@ -21,10 +18,9 @@ static choir_status infer_gather(size_t n, choir_tensor *const in[], const void 
 				"indices %s do not fit a table %s; a table with "
 				"rows, and few enough dimensions, is needed",
 				chi_shape_print(indices, text[0]), chi_shape_print(x, text[1]));
-	*dtype = in[0]->dtype;
-	*shape = *indices;
+	r->shape = *indices;
 	for (int i = 1; i < x->rank; i++)
-		shape->dim[shape->rank++] = x->dim[i];
+		r->shape.dim[r->shape.rank++] = x->dim[i];
 	return CHOIR_OK;
 }
 
@@ -52,22 +48,18 @@ typedef struct {
 	choir_shape shape;
 } gather_table;
 
-static choir_status infer_gather_gradient(size_t n, choir_tensor *const in[],
-		const void *attributes, choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_gather_gradient(chi_result *r)
 {
-	const gather_table *t = attributes;
+	const gather_table *t = r->attributes;
 
-	(void) n;
-	*dtype = in[0]->dtype;
-	*shape = t->shape;
+	r->shape = t->shape;
 	return CHOIR_OK;
 }
 
-static choir_status gather_gradient_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status gather_gradient_backward(const chi_node *node, const chi_backward *g)
 {
-	if (want[0])
-		gradient[0] = choir_gather(dy, node->in[1]);
+	if (g->want[0])
+		g->gradient[0] = choir_gather(g->dy, node->in[1]);
 	return CHOIR_OK;
 }
 
@@ -76,20 +68,17 @@ static const chi_op gather_gradient_op = {
 	.attribute_bytes = sizeof(gather_table),
 	.infer = infer_gather_gradient,
 	.backward = gather_gradient_backward,
-	.recordable = true,
 };
 
-static choir_status gather_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status gather_backward(const chi_node *node, const chi_backward *g)
 {
-	choir_tensor *const in[] = { dy, node->in[1] };
+	choir_tensor *const in[] = { g->dy, node->in[1] };
 	const gather_table whole = { node->in[0]->shape };
 
-	(void) want;
-	if (is_large_table(node->in[0]) && !chi_backward_is_recorded(dy->frame))
-		gradient[0] = slices_of(node, dy);
+	if (is_large_table(node->in[0]) && !chi_backward_is_recorded(g->dy->frame))
+		g->gradient[0] = slices_of(node, g->dy);
 	else
-		gradient[0] = chi_op_call(&gather_gradient_op, dy->frame, 2, in, &whole);
+		g->gradient[0] = chi_op_call(&gather_gradient_op, g->dy->frame, 2, in, &whole);
 	return CHOIR_OK;
 }
 
@@ -97,7 +86,6 @@ static const chi_op gather_op = {
 	.name = "gather",
 	.infer = infer_gather,
 	.backward = gather_backward,
-	.recordable = true,
 };
 
 // Only the gathered rows are rounded.
@@ -127,7 +115,6 @@ static const chi_op gather_by_op = {
 	.attribute_bytes = sizeof(taking),
 	.infer = infer_gather,
 	.backward = gather_backward,
-	.recordable = true,
 	.forward = take_rows,
 };
 

@@ -178,11 +178,11 @@ choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_
 		return NULL;
 	if (!convert_numbers(name, n, inputs))
 		return NULL;
-	choir_dtype dtype = n ? inputs[0]->dtype : CHOIR_F32;
-	choir_shape shape = n ? inputs[0]->shape : CHOIR_SCALAR;
-	if (op->infer && op->infer(n, inputs, attributes, &dtype, &shape) != CHOIR_OK)
+	chi_result r = { n, inputs, attributes, n ? inputs[0]->dtype : CHOIR_F32,
+		n ? inputs[0]->shape : CHOIR_SCALAR };
+	if (op->infer && op->infer(&r) != CHOIR_OK)
 		return failed(f, name);
-	choir_tensor *out = chi_tensor_new(f, dtype, &shape);
+	choir_tensor *out = chi_tensor_new(f, r.dtype, &r.shape);
 	if (!out)
 		return failed(f, name);
 	if (make(op, n, inputs, attributes, out) != CHOIR_OK) {

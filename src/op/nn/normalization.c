@@ -44,27 +44,26 @@ static choir_tensor *finish(choir_tensor *y, choir_tensor *made)
 	return y;
 }
 
-static choir_status row_norm_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status row_norm_backward(const chi_node *node, const chi_backward *g)
 {
 	choir_tensor *x = node->in[0], *moments = node->in[node->n - 1];
-	choir_tensor *const for_x[] = { x, node->in[1], moments, dy };
-	choir_tensor *const for_rest[] = { x, moments, dy };
+	choir_tensor *const for_x[] = { x, node->in[1], moments, g->dy };
+	choir_tensor *const for_rest[] = { x, moments, g->dy };
 	const int64_t n = x->shape.dim[x->shape.rank - 1];
 	const bool offset = node->n > 3;
 
-	if (want[0])
-		gradient[0] = chi_op_kernel(
-				dy->frame, "row_norm_gradient", 4, for_x, node->attributes, x->dtype, &x->shape);
-	if (!want[1] && !(offset && want[2]))
+	if (g->want[0])
+		g->gradient[0] = chi_op_kernel(g->dy->frame, "row_norm_gradient", 4, for_x,
+				node->attributes, x->dtype, &x->shape);
+	if (!g->want[1] && !(offset && g->want[2]))
 		return CHOIR_OK;
 	const choir_dtype dtype = node->in[1]->dtype;
 	choir_tensor *sums = chi_op_kernel(
-			dy->frame, "row_norm_sums", 3, for_rest, NULL, dtype, &CHOIR_SHAPE(2 * n));
-	if (want[1])
-		gradient[1] = part(sums, 0, n, dtype);
-	if (offset && want[2])
-		gradient[2] = part(sums, 1, n, dtype);
+			g->dy->frame, "row_norm_sums", 3, for_rest, NULL, dtype, &CHOIR_SHAPE(2 * n));
+	if (g->want[1])
+		g->gradient[1] = part(sums, 0, n, dtype);
+	if (offset && g->want[2])
+		g->gradient[2] = part(sums, 1, n, dtype);
 	return CHOIR_OK;
 }
 
@@ -189,25 +188,24 @@ static choir_tensor *summed(const batch_norm *b, choir_tensor *t)
 	return b->sum && t ? b->sum(t, b->user) : t;
 }
 
-static choir_status batch_norm_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status batch_norm_backward(const chi_node *node, const chi_backward *g)
 {
 	const batch_norm *b = node->attributes;
 	choir_tensor *x = node->in[0], *moments = node->in[3];
-	choir_tensor *const for_sums[] = { x, moments, dy };
+	choir_tensor *const for_sums[] = { x, moments, g->dy };
 	const int64_t n = x->shape.dim[x->shape.rank - 1];
-	choir_tensor *sums = chi_op_kernel(dy->frame, "channel_norm_sums", 3, for_sums, &b->kernel,
+	choir_tensor *sums = chi_op_kernel(g->dy->frame, "channel_norm_sums", 3, for_sums, &b->kernel,
 			CHOIR_F64, &CHOIR_SHAPE(2 * n));
 
-	if (want[1])
-		gradient[1] = part(sums, 0, n, node->in[1]->dtype);
-	if (want[2])
-		gradient[2] = part(sums, 1, n, node->in[2]->dtype);
-	if (!want[0])
+	if (g->want[1])
+		g->gradient[1] = part(sums, 0, n, node->in[1]->dtype);
+	if (g->want[2])
+		g->gradient[2] = part(sums, 1, n, node->in[2]->dtype);
+	if (!g->want[0])
 		return CHOIR_OK;
-	choir_tensor *const for_x[] = { x, node->in[1], moments, dy, summed(b, sums) };
-	gradient[0] = chi_op_kernel(
-			dy->frame, "channel_norm_gradient", 5, for_x, &b->kernel, x->dtype, &x->shape);
+	choir_tensor *const for_x[] = { x, node->in[1], moments, g->dy, summed(b, sums) };
+	g->gradient[0] = chi_op_kernel(
+			g->dy->frame, "channel_norm_gradient", 5, for_x, &b->kernel, x->dtype, &x->shape);
 	return CHOIR_OK;
 }
 

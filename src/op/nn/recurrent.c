@@ -26,14 +26,9 @@ static int64_t state_of(choir_tensor *const in[])
 	return in[WEIGHTS]->shape.dim[0];
 }
 
-static choir_status infer_recurrence(size_t n, choir_tensor *const in[], const void *given,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_recurrence(chi_result *r)
 {
-	(void) n;
-	(void) given;
-	*dtype = in[GATES]->dtype;
-	*shape = in[GATES]->shape;
-	shape->dim[2] = state_of(in);
+	r->shape.dim[2] = state_of(r->in);
 	return CHOIR_OK;
 }
 
@@ -58,29 +53,28 @@ static choir_tensor *weights_gradient(const chi_node *node, choir_tensor *dz)
 			chi_precision_gradient(node->in[WEIGHTS]), &node->in[WEIGHTS]->shape);
 }
 
-static choir_status recurrence_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status recurrence_backward(const chi_node *node, const chi_backward *g)
 {
 	const attributes *a = node->attributes;
 	const bool biased = a->kind->biased;
 	const choir_shape gates = node->in[GATES]->shape, state = node->in[STATE]->shape;
 	choir_tensor *const in[] = { node->in[ROWS], node->in[WEIGHTS],
-		node->in[biased ? STATE : MORE], dy };
+		node->in[biased ? STATE : MORE], g->dy };
 	const int64_t all = (1 + biased) * choir_shape_elements(&gates) +
 			(2 - biased) * choir_shape_elements(&state);
-	choir_tensor *flat =
-			chi_op_kernel(dy->frame, a->kind->gradient, 4, in, NULL, dy->dtype, &CHOIR_SHAPE(all));
+	choir_tensor *flat = chi_op_kernel(
+			g->dy->frame, a->kind->gradient, 4, in, NULL, g->dy->dtype, &CHOIR_SHAPE(all));
 	int64_t first = 0;
 
-	gradient[GATES] = chi_part(flat, &first, gates);
-	choir_tensor *dz = biased ? chi_part(flat, &first, gates) : gradient[GATES];
-	gradient[STATE] = chi_part(flat, &first, state);
+	g->gradient[GATES] = chi_part(flat, &first, gates);
+	choir_tensor *dz = biased ? chi_part(flat, &first, gates) : g->gradient[GATES];
+	g->gradient[STATE] = chi_part(flat, &first, state);
 	if (!biased)
-		gradient[MORE] = chi_part(flat, &first, state);
-	else if (want[MORE])
-		gradient[MORE] = chi_sum_to(dz, &node->in[MORE]->shape);
-	if (want[WEIGHTS])
-		gradient[WEIGHTS] = weights_gradient(node, dz);
+		g->gradient[MORE] = chi_part(flat, &first, state);
+	else if (g->want[MORE])
+		g->gradient[MORE] = chi_sum_to(dz, &node->in[MORE]->shape);
+	if (g->want[WEIGHTS])
+		g->gradient[WEIGHTS] = weights_gradient(node, dz);
 	return CHOIR_OK;
 }
 

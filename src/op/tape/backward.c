@@ -283,7 +283,7 @@ static choir_status contribute(pass *p, const chi_node *node)
 {
 	if (chi_segment_is(node) || (p->recorded && node->op->formula))
 		return go_through_segment(p, node);
-	if (p->recorded && !node->op->recordable)
+	if (p->recorded && node->op->foreign)
 		return fail_unrecordable(p, node->op);
 	choir_frame *f = p->frame;
 	const size_t mark = choir_frame_mark(f);
@@ -296,7 +296,7 @@ static choir_status contribute(pass *p, const chi_node *node)
 	choir_tensor *dy = choir_to_dense(account_of(node->out)->sum);
 	if (!dy)
 		return chi_frame_status(f);
-	choir_status status = node->op->backward(node, dy, wanted, gradient);
+	choir_status status = node->op->backward(node, &(chi_backward){ dy, wanted, gradient });
 	if (status != CHOIR_OK)
 		return chi_frame_record_error(f);
 	if (f->failed)

@@ -16,12 +16,10 @@ typedef struct {
 	choir_precision precision;
 } segment;
 
-static choir_status segment_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status segment_backward(const chi_node *node, const chi_backward *g)
 {
 	(void) node;
-	(void) want;
-	gradient[0] = dy;
+	g->gradient[0] = g->dy;
 	return choir_fail(CHOIR_INTERNAL, "a segment has no gradient of its own");
 }
 

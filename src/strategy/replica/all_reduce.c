@@ -25,23 +25,20 @@ typedef struct {
 	double divisor;
 } all_reduce_attributes;
 
-static choir_status all_reduce_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status all_reduce_backward(const chi_node *node, const chi_backward *g)
 {
 	const all_reduce_attributes *a = node->attributes;
-	(void) want;
-	choir_tensor *sum = choir_replica_all_reduce(a->replica, CHOIR_SUM, dy);
+	choir_tensor *sum = choir_replica_all_reduce(a->replica, CHOIR_SUM, g->dy);
 	if (a->divisor != 1)
 		sum = choir_scale(sum, 1 / a->divisor);
-	gradient[0] = sum;
-	return sum == NULL ? chi_frame_status(dy->frame) : CHOIR_OK;
+	g->gradient[0] = sum;
+	return sum == NULL ? chi_frame_status(g->dy->frame) : CHOIR_OK;
 }
 
 static const chi_op all_reduce_op = {
 	.name = "all_reduce",
 	.attribute_bytes = sizeof(all_reduce_attributes),
 	.backward = all_reduce_backward,
-	.recordable = true,
 };
 
 // Devices that share memory share the result.

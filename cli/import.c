@@ -57,8 +57,6 @@ static const option options[] = {
 static const command self = {
 	.name = "choir import",
 	.operands = "FILE",
-	.max_operands = 1,
-	.needs_operand = true,
 	.about =
 			"Makes a model for choir predict, export and sample from weights of PyTorch or "
 			"Keras.\n\n"
@@ -270,9 +268,7 @@ int import_main(int argc, char **argv)
 {
 	const char *path = NULL;
 	choir_strategy *s = NULL;
-	const options_result result = options_read(&self, argc, argv, &path);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, &path);
 	if (given.model == NULL)
 		return wrong_use(&self, "no model; needs --model NAME (mlp, cnn, ...)");
 	if (given.save == NULL)

@@ -49,8 +49,6 @@ static const option options[] = {
 static const command self = {
 	.name = "choir predict",
 	.operands = "FILE",
-	.max_operands = 1,
-	.needs_operand = true,
 	.about =
 			"Classifies data with a model that choir train --save wrote.\n\n"
 			"It prints one line per example: the example's number, the class and, if there are\n"
@@ -565,9 +563,7 @@ static void print_end(const prediction *p)
 int predict_main(int argc, char **argv)
 {
 	static prediction p;
-	const options_result result = options_read(&self, argc, argv, &p.path);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, &p.path);
 	if (given.data == NULL)
 		return wrong_use(&self, "no data; needs --data DATA (mnist, csv:FILE, ...)");
 	if (given.scores && given.probabilities)

@@ -33,8 +33,6 @@ static const option options[] = {
 static const command self = {
 	.name = "choir sample",
 	.operands = "FILE",
-	.max_operands = 1,
-	.needs_operand = true,
 	.about = "Continues a text with a gpt or an lstm that choir train --save wrote.\n\n"
 			 "The model predicts each byte from the bytes "
 			 "before it, at most as many as its context.",
@@ -179,9 +177,7 @@ static choir_status sample(sampling *s, const char *path)
 int sample_main(int argc, char **argv)
 {
 	const char *path = NULL;
-	const options_result result = options_read(&self, argc, argv, &path);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, &path);
 	sampling s = { .strategy = NULL };
 	const int code = sample(&s, path) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_values_free(s.args);

@@ -53,7 +53,6 @@ static const option options[] = {
 };
 static const command self = {
 	.name = "choir replay",
-	.operands = "",
 	.about = "Runs one replica of one training step again and prints its loss and gradients.\n\n"
 			 "The bits are the same as in the training, also on other devices. In a debugger\n"
 			 "(gdb --args choir replay ...), break at "
@@ -376,9 +375,7 @@ static choir_status run(replay *r)
 
 int replay_main(int argc, char **argv)
 {
-	const options_result result = options_read(&self, argc, argv, NULL);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, NULL);
 	if (given.checkpoint == NULL || given.step == CHOIR_NONE || given.replica == CHOIR_NONE)
 		return wrong_use(&self, "an option is missing; needs %s (--help lists the options)",
 				given.checkpoint == NULL		   ? "--checkpoint DIR"

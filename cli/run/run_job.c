@@ -73,7 +73,6 @@ static const command self = {
 	.name = "choir run",
 	.operands = "[options] -- PROGRAM [ARGUMENTS]",
 	.max_operands = MAX_WORDS,
-	.needs_operand = true,
 	.about = "Runs a program as several workers and starts them again after failures.\n\n"
 			 "It prints each line of a worker with the worker's number in front. If a worker\n"
 			 "fails, it prints the worker's step and collective. A restarted program continues\n"
@@ -238,9 +237,7 @@ static int run_job(const char *const *program)
 int run_main(int argc, char **argv)
 {
 	static const char *program[MAX_WORDS + 1];
-	const options_result result = options_read(&self, argc, argv, program);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, program);
 	if (given.min_workers > given.workers)
 		return wrong_use(&self, "--min %lld: wrong value; needs at most -n %lld",
 				(long long) given.min_workers, (long long) given.workers);

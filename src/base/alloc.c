@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "choir/status.h"
 
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "base/registry.h"
 
 #include "base/options.h"
+#include "base/status.h"
 #include "base/text.h"
 
 #include <stddef.h>

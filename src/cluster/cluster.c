@@ -77,8 +77,7 @@ static bool share_processors(const worker_identity *a, const worker_identity *b)
 static choir_status take_identities(choir_cluster *c, worker_identity *all)
 {
 	c->names = chi_alloc_array((size_t) c->workers, sizeof *c->names);
-	if (c->names == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(c->names));
 	for (int i = 0; i < c->workers; i++) {
 		all[i].host[sizeof all[i].host - 1] = '\0';
 		snprintf(c->names[i], CHI_WORKER_NAME, "%s, pid %" PRId64, all[i].host, all[i].pid);
@@ -94,8 +93,7 @@ static choir_status exchange_identities(choir_cluster *c)
 	gethostname(own.host, sizeof own.host - 1);
 	chi_processor_set_read(&own.processors);
 	worker_identity *all = chi_alloc_array((size_t) c->workers, sizeof *all);
-	if (all == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(all));
 	choir_status status = choir_cluster_all_gather(c, &own, sizeof own, all);
 	if (status == CHOIR_OK)
 		status = take_identities(c, all);

@@ -18,8 +18,7 @@ static choir_status find_all_nodes(chi_process_group *p)
 		p->first_node[w + 1] = p->first_node[w] +
 				chi_tree_find_nodes(p->replicas, p->first[w], p->first[w + 1], NULL);
 	p->partial_sum = chi_alloc_array((size_t) p->first_node[p->workers], sizeof *p->partial_sum);
-	if (p->partial_sum == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(p->partial_sum));
 	for (int w = 0; w < p->workers; w++)
 		(void) chi_tree_find_nodes(
 				p->replicas, p->first[w], p->first[w + 1], p->partial_sum + p->first_node[w]);

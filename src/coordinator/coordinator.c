@@ -457,8 +457,7 @@ choir_status choir_coordinator_read_all(
 	CHOIR_TRY(give_changes(c));
 	chi_call call = { .function = function, .capacity = capacity };
 	call.closure = chi_alloc_array((size_t) capacity, sizeof(chi_closure *));
-	if (call.closure == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(call.closure));
 	choir_status status = call_all(c, &call);
 	for (int i = 0; i < call.n; i++) {
 		choir_remote_value v = { .coordinator = c, .closure = call.closure[i] };

@@ -266,8 +266,7 @@ static choir_status serve(
 		choir_task *t, const choir_strategy_options *options, const choir_coordinator_options *all)
 {
 	choir_strategy *s = choir_parameter_server_strategy_new(options);
-	if (s == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s));
 	choir_status status = s->workers == 1
 			? chi_task_build(s, all)
 			: choir_fail(CHOIR_INVALID, "serve: .workers is %d; 0 or 1 is needed", s->workers);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "device/quarantine.h"
 
 #include <stddef.h>

@@ -30,8 +30,7 @@ static choir_status open_staged(staged *s, const choir_tensor *t)
 	}
 	choir_device *host = choir_device_find("cpu:0");
 	s->copy = host ? chi_buffer_new(host, chi_tensor_bytes(t)) : NULL;
-	if (!s->copy)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s->copy));
 	s->view.data = s->copy->memory;
 	return CHOIR_OK;
 }

@@ -14,8 +14,7 @@
 choir_status chi_session_add_peer(chi_session *s, chi_unpack *u)
 {
 	chi_served_peer *p = chi_alloc(sizeof *p);
-	if (p == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(p));
 	p->number = chi_unpack_u32(u);
 	p->incarnation = chi_unpack_u64(u);
 	chi_unpack_text(u, p->address, sizeof p->address);

@@ -132,8 +132,7 @@ choir_status chi_state_dict_add_variable(chi_state_dict *s, const char *name, ch
 choir_status chi_state_dict_add_count(chi_state_dict *s, const char *name, uint64_t count)
 {
 	int64_t *to = chi_state_dict_add(s, name, CHOIR_I64, &CHOIR_SCALAR);
-	if (to == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(to));
 	*to = (int64_t) count;
 	return CHOIR_OK;
 }

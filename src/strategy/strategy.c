@@ -59,8 +59,7 @@ static choir_strategy_table filled(const choir_strategy_table *table)
 static choir_status open_exchange(choir_strategy *s)
 {
 	s->exchange = chi_alloc_array((size_t) s->devices, sizeof *s->exchange);
-	if (s->exchange == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s->exchange));
 	for (int i = 0; i < s->devices; i++)
 		if ((s->exchange[i] = chi_stream_new(s->device[i])) == NULL)
 			return choir_error_status();
@@ -82,8 +81,7 @@ static bool shares_with_a_device(const choir_strategy *s, const choir_device *de
 static choir_status open_parameter_streams(choir_strategy *s)
 {
 	s->parameter_stream = chi_alloc_array((size_t) s->parameters, sizeof *s->parameter_stream);
-	if (s->parameter_stream == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s->parameter_stream));
 	s->all_here = true;
 	for (int i = 0; i < s->parameters; i++) {
 		if (shares_with_a_device(s, s->parameter[i]))

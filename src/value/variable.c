@@ -257,8 +257,7 @@ void chi_variable_leave(choir_variable *v)
 static choir_status fetch_relaxed(const choir_variable *v, const chi_copy *c, choir_tensor *t)
 {
 	void *host = chi_alloc_aligned(chi_variable_bytes(v));
-	if (host == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(host));
 	chi_copy_atomic(host, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
 	const choir_status status = chi_tensor_from_host(t, host);
 	chi_free(host);
@@ -393,8 +392,7 @@ static choir_status run_on(
 		choir_device *d, const char *kernel, const choir_buffer in[2], choir_buffer *out)
 {
 	chi_stream *s = chi_stream_new(d);
-	if (s == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s));
 	const choir_status status = chi_kernel_run(s, kernel, 2, in, out, NULL);
 	chi_stream_free(s);
 	return status;
@@ -406,8 +404,7 @@ static choir_status put_relaxed(
 {
 	const size_t bytes = chi_variable_bytes(v);
 	char *host = chi_alloc_aligned(2 * bytes);
-	if (host == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(host));
 	choir_status status = chi_tensor_to_host(value, host);
 	const choir_buffer in[2] = { { host + bytes, v->dtype, { 1, { v->elements } } },
 		{ host, v->dtype, { 1, { v->elements } } } };
@@ -462,8 +459,7 @@ static choir_status copy_host(choir_device *d, void *to, const void *from, size_
 		return CHOIR_OK;
 	}
 	chi_stream *s = chi_stream_new(d);
-	if (s == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s));
 	choir_status status = chi_stream_copy(s, to, from, bytes);
 	if (status == CHOIR_OK)
 		status = chi_stream_wait(s);

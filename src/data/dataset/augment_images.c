@@ -174,8 +174,7 @@ static choir_status set(augment *a, const choir_augment_options *o, size_t colum
 	a->pixel = chi_dtype_size(dtype) * (size_t) (shape->rank == 3 ? shape->dim[2] : 1);
 	a->capacity = chi_block_examples(d->from[0]);
 	a->scratch = chi_alloc_array((size_t) a->capacity, d->bytes[column]);
-	if (!a->scratch)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(a->scratch));
 	return chi_shape_bytes(shape, dtype, &d->bytes[column])
 			? CHOIR_OK
 			: choir_fail(CHOIR_INVALID, "%s: the crop is too large", what);

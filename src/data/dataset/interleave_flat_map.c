@@ -72,8 +72,7 @@ static choir_status open_next(interleave *v)
 	}
 	if (v->ahead)
 		inner = choir_dataset_prefetch(inner, (int) (2 * chi_block_examples(&v->base)));
-	if (!inner)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(inner));
 	chi_dataset_set_outer(inner, &v->base);
 	v->open[v->place] = (opened){ .dataset = inner };
 	v->made++;

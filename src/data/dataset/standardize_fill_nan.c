@@ -202,8 +202,7 @@ choir_status choir_dataset_moments(
 		return choir_fail(
 				CHOIR_INVALID, "moments: the dataset repeats for ever; a finite one needed");
 	sums *sum = chi_alloc_array(n, sizeof *sum);
-	if (!sum)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(sum));
 	chi_fpenv host;
 	chi_fpenv_enter(&host);
 	choir_status status = add_pass(d, at, n, times, sum, &examples);

@@ -122,8 +122,7 @@ static choir_status open_file_at(files_source *s)
 	if (s->at > 0) {
 		const char *path = choir_files_path(s->files, s->at);
 		s->later = open_file(s->files, s->at, s->fn, s->user);
-		if (!s->later)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(s->later));
 		chi_dataset_set_outer(s->later, &s->base);
 		CHOIR_TRY(check_same(s, s->later, path));
 	}

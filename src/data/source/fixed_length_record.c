@@ -90,8 +90,7 @@ static choir_status count_all(const fixed *f, int64_t *records)
 	for (size_t i = 0; i < f->paths.n; i++) {
 		int64_t n;
 		chi_reader *r = open_path(f, i);
-		if (!r)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(r));
 		const choir_status status = count_records(f, r, &n);
 		chi_reader_close(r);
 		CHOIR_TRY(status);
@@ -124,8 +123,7 @@ static choir_status open_next(fixed *f)
 	if (f->next_path == f->paths.n)
 		return CHOIR_END;
 	f->reader = open_path(f, f->next_path);
-	if (!f->reader)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(f->reader));
 	f->next_path++;
 	f->number = 0;
 	f->rest = 0;
@@ -396,8 +394,7 @@ static choir_status set_fields(fixed *f, size_t n, const choir_field fields[])
 	f->begin = f->first = f->last = pages;
 	f->capacity = pages < BLOCK_BYTES ? BLOCK_BYTES : pages + PAGE;
 	f->block = chi_alloc_aligned(f->begin + f->capacity);
-	if (!f->block)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(f->block));
 	CHOIR_TRY(count_all(f, &f->base.spec.examples));
 	f->base.elements = f->base.spec.examples;
 	f->base.files = (int64_t) f->paths.n;

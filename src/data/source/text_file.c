@@ -144,8 +144,7 @@ static bool given(const char *path, const char *what)
 static choir_status open_text(const char *path, text *t, int64_t *size)
 {
 	t->reader = chi_reader_open(path);
-	if (!t->reader)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(t->reader));
 	size_t bytes = 0;
 	if (chi_reader_compressed(t->reader))
 		CHOIR_TRY(unpack(t->reader, &t->memory, &bytes));

@@ -462,8 +462,7 @@ choir_status chi_dnn_new(const chi_dnn_problem *problem, chi_dnn **out)
 	if (status != dnnl_success)
 		return status_of(status);
 	chi_dnn *d = chi_alloc(sizeof *d);
-	if (!d)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(d));
 	const int threads = enter_one_thread();
 	// threads share oneDNN's code cache
 	chi_mutex_lock(&engine_lock);

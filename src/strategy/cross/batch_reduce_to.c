@@ -89,12 +89,10 @@ static choir_status lay_out(reduction_pack *t, int d)
 	const chi_partial_sums *like = &t->reduction[0]->partial_sums[d];
 	chi_sum_device *own = &t->device[d];
 	choir_partial_sum *part = chi_arena_alloc(&t->frame->arena, (size_t) like->n * sizeof *part);
-	if (part == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(part));
 	for (int i = 0; i < like->n; i++) {
 		chi_buffer *b = new_buffer(t, d);
-		if (b == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(b));
 		part[i] = (choir_partial_sum){ like->node[i].lo, like->node[i].hi, b->memory };
 		CHOIR_TRY(copy_all(t, t->strategy->exchange[d], b->memory, node_of, d, i, false));
 	}

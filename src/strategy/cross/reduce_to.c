@@ -156,8 +156,7 @@ choir_status chi_sum_add_up(
 		choir_strategy *s, choir_frame *f, choir_tensor *const tensors[], chi_partial_sums **sums)
 {
 	*sums = chi_arena_alloc(&f->arena, (size_t) s->devices * sizeof **sums);
-	if (*sums == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(*sums));
 	choir_status status = CHOIR_OK;
 	chi_trace_begin(CHOIR_TRACE_REDUCE, "partial sums");
 	for (int d = 0; d < s->devices; d++)
@@ -269,8 +268,7 @@ static choir_status sum_single(
 	const int64_t elements = choir_shape_elements(&like->shape);
 	CHOIR_TRY(chi_reduction_make_results(x, j));
 	chi_sum_device *each = chi_arena_alloc(&x->frame->arena, (size_t) s->devices * sizeof *each);
-	if (each == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(each));
 	for (int i = 0; i < s->devices; i++)
 		each[i].result = chi_reduction_wanted(s, j, i);
 	char name[CHI_SUM_NAME] = "reduce_to";

@@ -46,8 +46,7 @@ static choir_status prepare_sum_buffers(chi_pending_update *u, chi_pending_varia
 	const choir_variable *v = pv->variable;
 	if (pv->sum_buffers < v->copies) {
 		chi_sum_buffer *sum_buffer = chi_alloc_array((size_t) v->copies, sizeof *sum_buffer);
-		if (sum_buffer == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(sum_buffer));
 		chi_free(pv->sum_buffer);
 		pv->sum_buffer = sum_buffer;
 		pv->sum_buffers = v->copies;
@@ -70,8 +69,7 @@ static choir_status prepare_sum_buffers(chi_pending_update *u, chi_pending_varia
 				chi_buffer_retain(sb->sum = pv->sum_buffer[j].sum);
 		if (sb->sum == NULL)
 			sb->sum = chi_buffer_new(s->device[sb->device], chi_variable_bytes(v));
-		if (sb->sum == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(sb->sum));
 		sb->data = sb->sum->memory;
 		CHOIR_TRY(chi_wire_prepare(u, pv, k));
 	}
@@ -93,8 +91,7 @@ static choir_status prepare_variable(chi_pending_update *u, chi_pending_variable
 		chi_free(pv->squares);
 		pv->chunks_capacity = 0;
 		pv->squares = chi_alloc_array((size_t) pv->chunks, sizeof *pv->squares);
-		if (pv->squares == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(pv->squares));
 		pv->chunks_capacity = pv->chunks;
 	}
 	for (int k = 0; k < v->copies && is_only_worker(u); k++)
@@ -457,8 +454,7 @@ static choir_status push(const chi_pending_update *u)
 {
 	const chi_remote *r = u->strategy->owner->remote;
 	chi_remote_gradient *gradient = chi_alloc_array(u->n + 1, sizeof *gradient);
-	if (gradient == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(gradient));
 	for (size_t i = 0; i < u->n; i++) {
 		const chi_merged_rows *m = &u->pending[i].rows;
 		gradient[i] = u->pending[i].is_sparse

@@ -249,8 +249,7 @@ static choir_status agree(choir_strategy *s, bool *wanted)
 		.threads = s->devices * (cores > 0 ? cores : 1),
 		.processors = chi_processor_count() };
 	offer *all = chi_alloc_array((size_t) s->process_group->workers, sizeof *all);
-	if (all == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(all));
 	const choir_status status =
 			chi_process_group_all_gather(s->process_group, &own, sizeof own, all, "overlap");
 	*wanted = s->process_group->host;
@@ -289,8 +288,7 @@ static choir_status open_overlap(chi_overlap_workers *o)
 	CHOIR_TRY(chi_tree_nodes_open(&o->nodes, chi_process_group_node_count(p, p->worker),
 			p->partial_sum + p->first_node[p->worker]));
 	o->scratch = chi_alloc_aligned(chi_tree_scratch(s->in_sync));
-	if (o->scratch == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(o->scratch));
 	CHOIR_TRY(chi_thread_start(&o->thread, "choir exchange", work, o));
 	measure(o);
 	return CHOIR_OK;
@@ -305,8 +303,7 @@ choir_status chi_overlap_workers_open(choir_strategy *s)
 	if (!wanted)
 		return CHOIR_OK;
 	s->overlap_workers = chi_alloc(sizeof *s->overlap_workers);
-	if (s->overlap_workers == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s->overlap_workers));
 	s->overlap_workers->strategy = s;
 	return open_overlap(s->overlap_workers);
 }

@@ -129,8 +129,7 @@ static choir_status count_rows(chi_pending_update *u, size_t i, size_t *all)
 	int64_t sum = 0;
 	if (m->each == NULL)
 		m->each = chi_alloc_array((size_t) s->in_sync, sizeof *m->each);
-	if (m->each == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(m->each));
 	const chi_sparse_gather g = { .group = s->process_group,
 		.what = "the gradient of",
 		.name = pv->variable->name,
@@ -156,8 +155,7 @@ static choir_status add_dense(
 	const size_t bytes = chi_variable_bytes(v);
 	choir_shape shape = v->shape;
 	chi_buffer *whole = chi_buffer_new(stream->device, bytes);
-	if (whole == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(whole));
 	shape.dim[0] = sparse->n;
 	const choir_buffer in[3] = { { whole->memory, v->dtype, v->shape },
 		{ sparse->index, sparse->index_dtype, { 1, { sparse->n } } },

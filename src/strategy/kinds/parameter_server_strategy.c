@@ -97,8 +97,7 @@ static choir_strategy *new_worker(choir_strategy *owner, int worker, int first_r
 choir_status chi_strategy_open_workers(choir_strategy *owner)
 {
 	owner->by_worker = chi_alloc_array((size_t) owner->workers, sizeof(choir_strategy *));
-	if (owner->by_worker == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(owner->by_worker));
 	owner->by_worker[0] = owner;
 	int first = owner->replicas;
 	for (int w = 1; w < owner->workers; w++) {

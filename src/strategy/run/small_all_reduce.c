@@ -300,8 +300,7 @@ static choir_status show(chi_replica *r, const choir_tensor *t)
 	if (t->source != NULL || t->buffer->foreign) {
 		const size_t bytes = chi_tensor_bytes(t);
 		l->held[turn] = chi_buffer_new(t->buffer->device, bytes);
-		if (l->held[turn] == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(l->held[turn]));
 		memcpy(l->held[turn]->memory, t->data, bytes);
 		part.data = l->held[turn]->memory;
 	} else {

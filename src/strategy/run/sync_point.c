@@ -16,8 +16,7 @@ static choir_status grow(chi_run *run)
 {
 	const uint32_t capacity = run->sync_point_capacity == 0 ? 8 : 2 * run->sync_point_capacity;
 	chi_sync_point **ring = chi_alloc_array(capacity, sizeof *ring);
-	if (ring == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(ring));
 	for (uint32_t i = run->first_sync_point; i != run->next_sync_point; i++)
 		ring[i % capacity] = *ring_entry(run, i);
 	chi_free(run->sync_point);

@@ -86,8 +86,7 @@ static choir_status open_team(choir_strategy *s, struct chi_thread_pool *pool)
 choir_status chi_thread_pool_open(choir_strategy *s)
 {
 	s->thread_pool = chi_alloc_lines((size_t) s->devices, sizeof *s->thread_pool);
-	if (s->thread_pool == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s->thread_pool));
 	const int cores = chi_processor_count();
 	const int each = s->options.cores_per_device > 0 ? s->options.cores_per_device
 			: cores / s->devices > 0				 ? cores / s->devices

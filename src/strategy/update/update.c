@@ -312,8 +312,7 @@ static choir_status update_one(chi_update *u, choir_update_fn *fn, void *user)
 	if (chi_update_is_chunked(u))
 		return chi_update_chunks(u, fn, user);
 	choir_frame *f = chi_cross_acquire_frame(u->cross, device_of(u));
-	if (f == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(f));
 	return chi_cross_release_frame(u->cross, f, chi_update_call(u, f, fn, user));
 }
 

@@ -62,8 +62,7 @@ static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 static choir_status write_far_copy(const scatter *s, int copy)
 {
 	choir_frame *f = choir_frame_new(s->variable->copy[copy].device);
-	if (f == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(f));
 	scatter there = *s;
 	there.indices = choir_copy(s->indices, f);
 	there.values = choir_copy(s->values, f);

@@ -5,6 +5,7 @@
 #include "base/crc32c.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/status.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -204,8 +205,7 @@ static choir_status load(chi_file *f, chi_manifest *m, size_t *bytes)
 				chi_file_path(f), size);
 	*bytes = (size_t) size;
 	m->text = chi_alloc(*bytes + 1);
-	if (m->text == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(m->text));
 	return chi_file_read(f, 0, m->text, *bytes);
 }
 

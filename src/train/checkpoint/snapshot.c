@@ -144,8 +144,7 @@ static choir_status take_state(
 	chi_state_dict_clear(to);
 	to->object = "strategy";
 	int64_t *steps = chi_state_dict_add(to, "step", CHOIR_I64, &CHOIR_SHAPE(s->workers));
-	if (steps == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(steps));
 	for (int i = 0; i < s->workers; i++)
 		steps[i] = (int64_t) s->by_worker[i]->step;
 	CHOIR_TRY(chi_state_dict_add_count(to, "seed", s->options.seed));

@@ -32,8 +32,7 @@ choir_status chi_metadata_cut(const char *metadata, chi_metadata *l)
 	if (!chi_text_is_utf8(metadata, strlen(metadata)))
 		return choir_fail(CHOIR_INVALID, "metadata: is not UTF-8");
 	l->text = chi_strdup(metadata);
-	if (l->text == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(l->text));
 	for (char *line = l->text; *line != '\0';) {
 		char *end = strchr(line, '\n');
 		char *next = end == NULL ? line + strlen(line) : end + 1;

@@ -1,5 +1,6 @@
 // A weights file's header as public structs.
 #include "base/alloc.h"
+#include "base/status.h"
 #include "choir/weights.h"
 #include "train/weights/safetensors.h"
 
@@ -12,8 +13,7 @@ static choir_status fill(choir_weights_list *l, chi_file *f)
 {
 	CHOIR_TRY(chi_safetensors_open(&l->file, f));
 	l->entry = chi_alloc_array(l->file.n + 1, sizeof *l->entry);
-	if (l->entry == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(l->entry));
 	for (size_t i = 0; i < l->file.n; i++) {
 		const chi_st_tensor *t = l->file.tensor[i];
 		l->entry[i] = (choir_weights_entry){

@@ -67,8 +67,7 @@ static choir_status list_file(choir_array_list *l, const char *path)
 	char begin[sizeof hdf5 - 1] = "";
 	size_t got;
 	chi_reader *r = chi_reader_open(path);
-	if (!r)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(r));
 	choir_status status = chi_reader_read(r, begin, sizeof begin, &got);
 	if (status == CHOIR_OK && memcmp(begin, hdf5, sizeof begin) == 0)
 		status = chi_array_list_hdf5(l, path);

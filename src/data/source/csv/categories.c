@@ -95,8 +95,7 @@ static choir_status make_slots(chi_categories *c)
 	chi_free(c->slot);
 	c->slots = 0;
 	c->slot = chi_alloc_array(slots, sizeof *c->slot);
-	if (!c->slot)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(c->slot));
 	c->slots = slots;
 	fill_slots(c);
 	return CHOIR_OK;

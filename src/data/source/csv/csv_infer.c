@@ -108,8 +108,7 @@ static choir_status read_header(chi_csv_rows *r, chi_csv_schema *s)
 	CHOIR_TRY(begin_header(r, s));
 	for (;;) {
 		s->names = chi_categories_new();
-		if (!s->names)
-			return CHOIR_NO_MEMORY;
+		CHOIR_TRY(chi_made(s->names));
 		CHOIR_TRY(try_names(r, s, &more));
 		if (!more)
 			break;
@@ -310,8 +309,7 @@ static choir_status begin_watch(const chi_csv_schema *s, chi_csv_field *f, chi_c
 {
 	const int64_t earlier = values_of(s, f) - 1;
 	f->odd = chi_alloc_array(CHI_CSV_ODDS, sizeof *f->odd);
-	if (!f->odd)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(f->odd));
 	f->odd[CHI_CSV_ODD_NUMBER].n = before == CHI_CSV_DATE ? earlier : 0;
 	f->odd[CHI_CSV_ODD_DATE].n = before == CHI_CSV_DATE ? 0 : earlier;
 	f->odd[CHI_CSV_ODD_COMMA].n = before == CHI_CSV_WHOLE ? 0 : earlier;
@@ -397,8 +395,7 @@ static choir_status collect(
 	char shown[CHI_CSV_SHOWN_SIZE];
 	if (!f->categories)
 		f->categories = chi_categories_new();
-	if (!f->categories)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(f->categories));
 	if (chi_categories_find(f->categories, t->text, t->length) >= 0)
 		return CHOIR_OK;
 	const bool is_utf8 = chi_text_is_utf8(t->text, t->length);

@@ -80,8 +80,7 @@ static choir_status grow(chi_csv_rows *r)
 				r, NULL, "a row of more than %d bytes; is a quote not closed?", MAX_CAPACITY);
 	CHOIR_TRY(chi_reader_hold(r->reader, 2 * r->capacity, "a row"));
 	char *buffer = chi_realloc(r->buffer, 2 * r->capacity + 1);
-	if (!buffer)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(buffer));
 	r->buffer = buffer;
 	r->capacity *= 2;
 	return CHOIR_OK;
@@ -168,8 +167,7 @@ choir_status chi_csv_open(chi_csv_rows *r)
 	if (r->file == r->paths->n)
 		return CHOIR_END;
 	r->reader = chi_reader_open(r->paths->path[r->file]);
-	if (!r->reader)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(r->reader));
 	r->file++;
 	r->at = r->length = 0;
 	r->offset = 0;

@@ -115,8 +115,7 @@ static choir_status no_such(const chi_hdf5 *h, const hdf5_source *s, const char 
 {
 	char clean[64];
 	members *m = chi_alloc(sizeof *m);
-	if (!m)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(m));
 	choir_status status = see_members(h, s->path, s->file, m);
 	if (status == CHOIR_OK || status == CHOIR_INVALID)
 		status = choir_fail(CHOIR_NOT_FOUND, "%s: no dataset \"%s\"; it has %s", s->path,

@@ -128,8 +128,7 @@ static choir_status reserve(chi_records *r, size_t need)
 			: need - r->capacity < r->capacity ? need
 											   : 2 * r->capacity;
 	unsigned char *block = chi_realloc(r->block, capacity);
-	if (!block)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(block));
 	r->block = block;
 	r->capacity = capacity;
 	return CHOIR_OK;

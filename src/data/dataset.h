@@ -95,6 +95,7 @@ void *chi_transform_new(const chi_stage *stage, size_t size, choir_dataset *from
 bool chi_dataset_set_columns(choir_dataset *d, size_t n, const choir_column columns[]);
 // Not NULL; records it, unless a failure is recorded.
 bool chi_dataset_given(const choir_dataset *d, const char *what);
+void *chi_dataset_discard(choir_dataset *d); // frees d; NULL
 choir_dataset *chi_refuse(choir_dataset *d, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
 // An index, or spec.n. The others report a missing column.

@@ -119,9 +119,7 @@ choir_status chi_values_put(choir_values *set, const char *name, choir_value *v)
 		return choir_error_status();
 	chi_leaf *leaf = chi_values_leaf(set, name);
 	if (leaf == NULL) {
-		void *array = set->leaf;
-		const bool grown = chi_grow(&array, &set->capacity, set->n + 1, sizeof(chi_leaf));
-		set->leaf = array;
+		const bool grown = chi_grow(&set->leaf, &set->capacity, set->n + 1, sizeof(chi_leaf));
 		const char *kept = grown ? chi_arena_strdup(&set->frame->arena, name) : NULL;
 		CHOIR_TRY(chi_made(kept));
 		leaf = &set->leaf[set->n++];

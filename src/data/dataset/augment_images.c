@@ -187,12 +187,11 @@ choir_dataset *choir_dataset_augment_images(
 	if (!chi_dataset_given(from, what))
 		return NULL;
 	if (check(from, column, &o, options) != CHOIR_OK)
-		return (choir_dataset_free(from), NULL);
+		return chi_dataset_discard(from);
 	augment *a = chi_transform_new(&augment_stage, sizeof *a, from);
 	if (!a)
 		return NULL;
 	if (set(a, &o, chi_column_find(from, column)) == CHOIR_OK)
 		return &a->base;
-	choir_dataset_free(&a->base);
-	return NULL;
+	return chi_dataset_discard(&a->base);
 }

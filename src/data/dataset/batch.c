@@ -200,10 +200,8 @@ choir_dataset *choir_dataset_unbatch(choir_dataset *from)
 	d->spec.global = CHOIR_UNKNOWN_CARDINALITY;
 	d->spec.full = d->ragged = false;
 	d->elements = d->spec.examples;
-	if (!chi_row_buffer_new(d, from->spec.batch, &u->stage)) {
-		choir_dataset_free(d);
-		return NULL;
-	}
+	if (!chi_row_buffer_new(d, from->spec.batch, &u->stage))
+		return chi_dataset_discard(d);
 	return d;
 }
 

@@ -144,9 +144,7 @@ choir_dataset *choir_dataset_cache(choir_dataset *from, const char *path)
 	cache *c = chi_transform_new(&cache_stage, sizeof *c, from);
 	if (!c)
 		return NULL;
-	if (path && !(c->file = chi_cache_file_new(path, &c->base))) {
-		choir_dataset_free(&c->base);
-		return NULL;
-	}
+	if (path && !(c->file = chi_cache_file_new(path, &c->base)))
+		return chi_dataset_discard(&c->base);
 	return &c->base;
 }

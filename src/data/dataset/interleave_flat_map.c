@@ -225,10 +225,8 @@ static choir_dataset *make(const chi_stage *stage, choir_dataset *from,
 	d->elements = d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
 	v->open = chi_alloc_array((size_t) v->cycle, sizeof *v->open);
 	if (!v->open || (o->columns && !chi_dataset_set_columns(d, o->n, o->columns)) ||
-			!chi_row_buffer_new(from, 1, &v->element)) {
-		choir_dataset_free(d);
-		return NULL;
-	}
+			!chi_row_buffer_new(from, 1, &v->element))
+		return chi_dataset_discard(d);
 	return d;
 }
 

@@ -193,10 +193,8 @@ choir_dataset *choir_dataset_map(
 	choir_map_options o;
 	if (!chi_dataset_given(from, "map"))
 		return NULL;
-	if (map_options(&o, options) != CHOIR_OK) {
-		choir_dataset_free(from);
-		return NULL;
-	}
+	if (map_options(&o, options) != CHOIR_OK)
+		return chi_dataset_discard(from);
 	if (!fn)
 		return chi_refuse(from, CHOIR_INVALID, "map: the function is NULL");
 	if (!chi_components_possible(from, "map"))
@@ -207,11 +205,11 @@ choir_dataset *choir_dataset_map(
 	m->fn = fn;
 	m->user = user;
 	if (o.columns && !chi_dataset_set_columns(&m->base, o.n, o.columns))
-		return (choir_dataset_free(&m->base), NULL);
+		return chi_dataset_discard(&m->base);
 	if (!chi_components_possible(&m->base, "map"))
 		return NULL;
 	if (!map_capacity(m, o.threads ? o.threads : 1))
-		return (choir_dataset_free(&m->base), NULL);
+		return chi_dataset_discard(&m->base);
 	if (from->spec.batch && !from->spec.full)
 		m->base.spec.global = CHOIR_UNKNOWN_CARDINALITY;
 	return &m->base;
@@ -289,9 +287,7 @@ choir_dataset *choir_dataset_filter(choir_dataset *from, choir_filter_fn *fn, vo
 	f->capacity = d->spec.batch ? d->spec.batch : chi_block_examples(from);
 	d->elements = d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
 	d->ragged = from->ragged || chi_dataset_has_short_batch(from);
-	if (!chi_row_buffer_new(d, f->capacity, &f->stage)) {
-		choir_dataset_free(d);
-		return NULL;
-	}
+	if (!chi_row_buffer_new(d, f->capacity, &f->stage))
+		return chi_dataset_discard(d);
 	return d;
 }

@@ -222,17 +222,13 @@ choir_dataset *choir_dataset_padded_batch(
 	choir_padded_batch_options o;
 	if (!chi_batch_possible(from, "padded_batch", size))
 		return NULL;
-	if (chi_options_take("padded_batch: the options'", &o, sizeof o, options) != CHOIR_OK) {
-		choir_dataset_free(from);
-		return NULL;
-	}
+	if (chi_options_take("padded_batch: the options'", &o, sizeof o, options) != CHOIR_OK)
+		return chi_dataset_discard(from);
 	pad *p = chi_transform_new(&pad_stage, sizeof *p, from);
 	if (!p)
 		return NULL;
 	chi_batch_count(&p->base, size, o.drop_remainder);
-	if (!chi_row_buffer_new(from, size, &p->stage) || !apply_options(p, &o)) {
-		choir_dataset_free(&p->base);
-		return NULL;
-	}
+	if (!chi_row_buffer_new(from, size, &p->stage) || !apply_options(p, &o))
+		return chi_dataset_discard(&p->base);
 	return &p->base;
 }

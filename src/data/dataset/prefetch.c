@@ -270,9 +270,7 @@ choir_dataset *choir_dataset_prefetch(choir_dataset *from, int batches)
 	p->slots = batches;
 	p->unit = chi_dataset_unit(from);
 	p->portion = from->spec.batch || batches < 2 ? 1 : batches / 2;
-	if (!make_ring(p)) {
-		choir_dataset_free(&p->base);
-		return NULL;
-	}
+	if (!make_ring(p))
+		return chi_dataset_discard(&p->base);
 	return &p->base;
 }

@@ -255,10 +255,8 @@ static choir_dataset *make(choir_dataset *from, int64_t buffer, uint64_t seed, b
 		s->buffer = from->elements > 0 ? from->elements : 1;
 	s->key = (chi_random_key){ .seed = seed, .place = PLACE };
 	d->ragged = from->ragged || chi_dataset_has_short_batch(from);
-	if (!reserve(s, from)) {
-		choir_dataset_free(d);
-		return NULL;
-	}
+	if (!reserve(s, from))
+		return chi_dataset_discard(d);
 	start(s);
 	return d;
 }

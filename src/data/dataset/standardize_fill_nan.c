@@ -110,7 +110,7 @@ static standardize *make(const chi_stage *stage, choir_dataset *from, const char
 {
 	size_t at, times;
 	if (check_column(from, stage->name, column, n, &at, &times) != CHOIR_OK)
-		return (choir_dataset_free(from), NULL);
+		return chi_dataset_discard(from);
 	standardize *s = chi_transform_new(stage, sizeof *s, from);
 	if (!s)
 		return NULL;
@@ -120,7 +120,7 @@ static standardize *make(const chi_stage *stage, choir_dataset *from, const char
 	s->times = times;
 	s->mean = chi_alloc_array(n, 2 * sizeof *s->mean);
 	if (!s->mean)
-		return (choir_dataset_free(&s->base), NULL);
+		return chi_dataset_discard(&s->base);
 	memcpy(s->mean, mean, n * sizeof *mean);
 	return s;
 }

@@ -168,7 +168,7 @@ choir_dataset *choir_dataset_to_float(choir_dataset *from, const char *column, d
 	f->capacity = d->spec.batch ? d->spec.batch : chi_block_examples(d);
 	f->scratch = chi_alloc_array((size_t) f->capacity, d->bytes[i]);
 	if (!f->scratch)
-		return (choir_dataset_free(d), NULL);
+		return chi_dataset_discard(d);
 	d->bytes[i] = bytes;
 	d->spec.column[i].dtype = CHOIR_F32;
 	d->random = from->random;

@@ -208,10 +208,8 @@ choir_dataset *choir_dataset_window(choir_dataset *from, const choir_window_opti
 			chi_int64_add(w->span, 1, &w->span);
 	if (!fits)
 		choir_fail(CHOIR_INVALID, "window: length times stride is too large");
-	if (!fits || !add_axis(w) || !chi_row_buffer_new(from, w->span, &w->buffer)) {
-		choir_dataset_free(d);
-		return NULL;
-	}
+	if (!fits || !add_axis(w) || !chi_row_buffer_new(from, w->span, &w->buffer))
+		return chi_dataset_discard(d);
 	d->elements = d->spec.examples = count_windows(w, from->elements);
 	return d;
 }

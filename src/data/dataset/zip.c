@@ -148,10 +148,8 @@ choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b)
 		z = chi_transform_new(&zip_stage, sizeof *z, a);
 	else
 		choir_dataset_free(a);
-	if (!z) {
-		choir_dataset_free(b);
-		return NULL;
-	}
+	if (!z)
+		return chi_dataset_discard(b);
 	choir_dataset *d = chi_dataset_add_source(&z->base, b);
 	if (!d)
 		return NULL;

@@ -435,8 +435,7 @@ choir_dataset *choir_fixed_length_record_dataset_new(
 	f->header = (uint64_t) o.header;
 	if (set_fields(f, n, fields) == CHOIR_OK)
 		return &f->base;
-	choir_dataset_free(&f->base);
-	return NULL;
+	return chi_dataset_discard(&f->base);
 }
 
 choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test)

@@ -101,10 +101,8 @@ static choir_dataset *make(
 	f->fn = like->fn;
 	f->seek = like->seek;
 	f->user = like->user;
-	if (!chi_row_buffer_new(&f->base, 1, &f->spare)) {
-		choir_dataset_free(&f->base);
-		return NULL;
-	}
+	if (!chi_row_buffer_new(&f->base, 1, &f->spare))
+		return chi_dataset_discard(&f->base);
 	return &f->base;
 }
 

@@ -86,9 +86,7 @@ choir_dataset *choir_memory_dataset_new(
 	m->base.random = true;
 	for (size_t i = 0; i < n; i++)
 		m->data[i] = columns[i].data;
-	if (!check_data(&m->base, columns) || (copy && !copy_data(m))) {
-		choir_dataset_free(&m->base);
-		return NULL;
-	}
+	if (!check_data(&m->base, columns) || (copy && !copy_data(m)))
+		return chi_dataset_discard(&m->base);
 	return &m->base;
 }

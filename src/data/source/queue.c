@@ -286,10 +286,8 @@ choir_dataset *choir_queue_dataset_new(
 	if (!s)
 		return NULL;
 	s->queue = make_queue(&s->base, options.capacity, options.timeout);
-	if (!s->queue) {
-		choir_dataset_free(&s->base);
-		return NULL;
-	}
+	if (!s->queue)
+		return chi_dataset_discard(&s->base);
 	*queue = s->queue;
 	return &s->base;
 }

@@ -137,6 +137,5 @@ choir_dataset *choir_constant_dataset_new(int64_t examples, size_t n, const choi
 	}
 	if (good)
 		return d;
-	choir_dataset_free(d);
-	return NULL;
+	return chi_dataset_discard(d);
 }

@@ -107,10 +107,8 @@ choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d)
 	for (size_t i = 0; i < x->device_frames; i++)
 		if (chi_device_shares(x->device_frame[i].device, d))
 			return x->device_frame[i].frame;
-	void *array = x->device_frame;
-	const bool grown = chi_grow(
-			&array, &x->device_frames_capacity, x->device_frames + 1, sizeof *x->device_frame);
-	x->device_frame = array;
+	const bool grown = chi_grow(&x->device_frame, &x->device_frames_capacity, x->device_frames + 1,
+			sizeof *x->device_frame);
 	choir_frame *f = grown ? choir_frame_new(d) : NULL;
 	if (f == NULL)
 		return chi_frame_record_null(own);

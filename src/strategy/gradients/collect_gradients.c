@@ -158,11 +158,8 @@ static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 {
 	(void) point;
 	chi_run *run = r->run;
-	void *array = run->pending;
-	const bool grown = chi_grow(
-			&array, &run->pending_capacity, run->n_pending + 1, sizeof(chi_pending_update *));
-	run->pending = array;
-	if (!grown)
+	if (!chi_grow(&run->pending, &run->pending_capacity, run->n_pending + 1,
+				sizeof(chi_pending_update *)))
 		return choir_error_status();
 	run->pending[run->n_pending++] = user;
 	return CHOIR_OK;

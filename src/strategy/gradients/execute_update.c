@@ -31,10 +31,8 @@ static choir_status grow_pending(chi_pending_update *u, size_t n)
 	if (n <= u->pending_capacity)
 		return CHOIR_OK;
 	const size_t before = u->pending_capacity;
-	void *array = u->pending;
-	if (!chi_grow(&array, &u->pending_capacity, n, sizeof *u->pending))
+	if (!chi_grow(&u->pending, &u->pending_capacity, n, sizeof *u->pending))
 		return choir_error_status();
-	u->pending = array;
 	for (size_t i = before; i < u->pending_capacity; i++)
 		u->pending[i] = (chi_pending_variable){ 0 };
 	return CHOIR_OK;
@@ -124,10 +122,7 @@ static choir_status prepare(chi_pending_update *u, int by)
 	const choir_strategy *s = u->strategy;
 	const chi_device_gradients *first = &u->device[0];
 	CHOIR_TRY(grow_pending(u, first->n));
-	void *array = u->variable;
-	const bool grown = chi_grow(&array, &u->variable_capacity, first->n, sizeof *u->variable);
-	u->variable = array;
-	if (!grown)
+	if (!chi_grow(&u->variable, &u->variable_capacity, first->n, sizeof *u->variable))
 		return choir_error_status();
 	for (size_t i = 0; i < first->n; i++) {
 		chi_pending_variable *pv = &u->pending[i];

@@ -42,10 +42,7 @@ bool chi_gradients_take_sparse(chi_gradients *a, const choir_variable *v)
 choir_status chi_sparse_gradients_add(
 		chi_sparse_gradients *rows, int local_replica, const choir_tensor *t)
 {
-	void *array = rows->gradient;
-	const bool grown = chi_grow(&array, &rows->capacity, rows->n + 1, sizeof *rows->gradient);
-	rows->gradient = array;
-	if (!grown)
+	if (!chi_grow(&rows->gradient, &rows->capacity, rows->n + 1, sizeof *rows->gradient))
 		return choir_error_status();
 	chi_buffer_retain(t->buffer);
 	chi_buffer_retain(t->slices.buffer);
@@ -87,10 +84,7 @@ static choir_status exchange_kinds(chi_pending_update *u)
 	chi_process_group *p = u->strategy->process_group;
 	const bool among = p != NULL && p->host && (!u->two_pass || u->overlap.with_workers);
 	const size_t n = u->n, workers = among ? (size_t) p->workers : 0;
-	void *array = u->kinds;
-	const bool grown = chi_grow(&array, &u->kinds_capacity, (workers + 1) * n + 1, 1);
-	u->kinds = array;
-	if (!grown)
+	if (!chi_grow(&u->kinds, &u->kinds_capacity, (workers + 1) * n + 1, 1))
 		return choir_error_status();
 	unsigned char *own = u->kinds, *all = own + n;
 	char of[40] = ""; // workers that average over batches of other sizes differ

@@ -223,11 +223,8 @@ static choir_status note_name(chi_replica *r, const char *name)
 	for (size_t i = 0; i < list->n; i++)
 		if (strcmp(list->named[i].name, name) == 0)
 			return CHOIR_OK;
-	void *array = list->named;
 	const size_t capacity = list->capacity;
-	const bool grown = chi_grow(&array, &list->capacity, list->n + 1, sizeof(chi_named));
-	list->named = array;
-	if (!grown)
+	if (!chi_grow(&list->named, &list->capacity, list->n + 1, sizeof(chi_named)))
 		return chi_frame_record_error(r->base.frame);
 	memset(list->named + capacity, 0, (list->capacity - capacity) * sizeof(chi_named));
 	chi_named *entry = &list->named[list->n];

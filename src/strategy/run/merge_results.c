@@ -23,9 +23,7 @@ choir_status chi_named_tensors_put(
 		known->tensor = t;
 		return CHOIR_OK;
 	}
-	void *array = list->named;
-	const bool grown = chi_grow(&array, &list->capacity, list->n + 1, sizeof(chi_named));
-	list->named = array;
+	const bool grown = chi_grow(&list->named, &list->capacity, list->n + 1, sizeof(chi_named));
 	const char *copy = grown ? chi_arena_strdup(&f->arena, name) : NULL;
 	if (copy == NULL)
 		return chi_frame_record_error(f);

@@ -99,11 +99,9 @@ static choir_status add_step(chi_checkpoints *steps, const char *directory, cons
 	if (!understand(name, &s))
 		return CHOIR_OK;
 	chi_text path = { 0 };
-	void *array = steps->step;
 	chi_text_add(&path, "%s/%s", directory, name);
 	const bool made = !path.failed && (s.name = chi_strdup(name)) != NULL &&
-			chi_grow(&array, &steps->capacity, steps->n + 1, sizeof s);
-	steps->step = array;
+			chi_grow(&steps->step, &steps->capacity, steps->n + 1, sizeof s);
 	if (!made) {
 		chi_text_free(&path);
 		chi_free(s.name);

@@ -97,10 +97,7 @@ static choir_status read_object(reader *r, member_fn *member, void *of)
 static choir_status read_tensor(reader *r, void *of)
 {
 	chi_manifest_file *f = of;
-	void *array = f->tensor;
-	const bool grown = chi_grow(&array, &f->capacity, f->n + 1, sizeof *f->tensor);
-	f->tensor = array;
-	if (!grown)
+	if (!chi_grow(&f->tensor, &f->capacity, f->n + 1, sizeof *f->tensor))
 		return CHOIR_NO_MEMORY;
 	chi_manifest_tensor *t = &f->tensor[f->n++];
 	*t = (chi_manifest_tensor){ .name = r->json.text };
@@ -122,10 +119,7 @@ static choir_status read_of_file(reader *r, void *of)
 static choir_status read_pair(reader *r, void *of)
 {
 	chi_manifest *m = of;
-	void *array = m->pair;
-	const bool grown = chi_grow(&array, &m->pairs_capacity, m->pairs + 1, sizeof *m->pair);
-	m->pair = array;
-	if (!grown)
+	if (!chi_grow(&m->pair, &m->pairs_capacity, m->pairs + 1, sizeof *m->pair))
 		return CHOIR_NO_MEMORY;
 	chi_st_pair *p = &m->pair[m->pairs++];
 	*p = (chi_st_pair){ r->json.text, "" };

@@ -94,10 +94,8 @@ static choir_status find_kernel(const choir_optimizer *o, chi_optimized_variable
 static bool enlist(choir_optimizer *o, chi_optimized_variable *t)
 {
 	chi_mutex_lock(&o->lock);
-	void *array = o->target;
 	const bool grown = chi_grow(
-			&array, &o->target_capacity, o->targets + 1, sizeof(chi_optimized_variable *));
-	o->target = array;
+			&o->target, &o->target_capacity, o->targets + 1, sizeof(chi_optimized_variable *));
 	if (grown)
 		o->target[o->targets++] = t;
 	chi_mutex_unlock(&o->lock);
@@ -252,10 +250,7 @@ static choir_status begin(void *user, void *of_update, size_t n, choir_variable 
 				o->kind->name);
 	if (chi_atomic32_load(&o->groups_known) == 0)
 		CHOIR_TRY(chi_groups_check(o));
-	void *array = now->item;
-	const bool grown = chi_grow(&array, &now->capacity, n, sizeof(chi_optimized_variable *));
-	now->item = array;
-	if (!grown)
+	if (!chi_grow(&now->item, &now->capacity, n, sizeof(chi_optimized_variable *)))
 		return CHOIR_NO_MEMORY;
 	CHOIR_TRY(find_items(o, now, n, v));
 	return set_attributes(o, &now->attributes);

@@ -15,10 +15,7 @@ static choir_status add_line(chi_metadata *l, char *line)
 	for (size_t i = 0; i < l->n; i++)
 		if (strcmp(l->pair[i].key, line) == 0)
 			return choir_fail(CHOIR_INVALID, "metadata: the key \"%.100s\" occurs twice", line);
-	void *array = l->pair;
-	const bool grown = chi_grow(&array, &l->capacity, l->n + 1, sizeof *l->pair);
-	l->pair = array;
-	if (!grown)
+	if (!chi_grow(&l->pair, &l->capacity, l->n + 1, sizeof *l->pair))
 		return CHOIR_NO_MEMORY;
 	l->pair[l->n++] = (chi_st_pair){ line, equals + 1 };
 	return CHOIR_OK;

@@ -25,10 +25,8 @@ choir_status chi_weights_collect(choir_strategy *s, const char *what, chi_weight
 	chi_mutex_lock(&s->lock);
 	bool grown = true;
 	for (choir_variable *v = s->variables; v != NULL && grown; v = v->next) {
-		void *array = w->variable;
 		const bool left_out = v->slot || v->parent != NULL; // its parent has its rows
-		grown = left_out || chi_grow(&array, &w->capacity, w->n + 1, sizeof(choir_variable *));
-		w->variable = array;
+		grown = left_out || chi_grow(&w->variable, &w->capacity, w->n + 1, sizeof(choir_variable *));
 		if (grown && !left_out)
 			w->variable[w->n++] = v;
 	}

@@ -16,10 +16,8 @@ struct choir_array_list {
 choir_status chi_array_list_add(choir_array_list *l, const char *name, const char *type, int known,
 		int rank, const int64_t dim[], int64_t held)
 {
-	void *entries = l->entry;
-	if (!chi_grow(&entries, &l->capacity, l->n + 1, sizeof *l->entry))
+	if (!chi_grow(&l->entry, &l->capacity, l->n + 1, sizeof *l->entry))
 		return CHOIR_NO_MEMORY;
-	l->entry = entries;
 	choir_array_entry *e = &l->entry[l->n++];
 	*e = (choir_array_entry){ .known = known, .held = held };
 	e->shape.rank = rank;

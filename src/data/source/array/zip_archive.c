@@ -227,10 +227,9 @@ static choir_status read_entries(
 			return choir_fail(CHOIR_CORRUPT,
 					"%s: byte %llu: an entry of %zu bytes; the directory has only %zu more",
 					a->name, place, bytes, left);
-		void *list = members->member;
-		if (!chi_grow(&list, &members->capacity, members->n + 1, sizeof *members->member))
+		if (!chi_grow(
+					&members->member, &members->capacity, members->n + 1, sizeof *members->member))
 			return CHOIR_NO_MEMORY;
-		members->member = list;
 		chi_zip_member *m = &members->member[members->n++];
 		*m = (chi_zip_member){ .name = NULL };
 		CHOIR_TRY(read_entry(a, p, name, extra, m));

@@ -512,8 +512,7 @@ static csv *make(csv *c, const choir_csv_options *o)
 	}
 	if (chi_row_buffer_new(&made->base, 1, &made->spare))
 		return made;
-	choir_dataset_free(&made->base);
-	return NULL;
+	return chi_dataset_discard(&made->base);
 }
 
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o)

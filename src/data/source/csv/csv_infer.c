@@ -24,13 +24,11 @@ const char *chi_csv_show(const chi_csv_text *field, char out[CHI_CSV_SHOWN_SIZE]
 static choir_status add_name(chi_csv_rows *r, chi_csv_schema *s, const chi_csv_text *t)
 {
 	char number[24];
-	void *fields = s->field;
 	const char *name = s->header ? t->text : number;
 	if (s->n == CHI_MAX_CATEGORIES)
 		return chi_csv_wrong(r, NULL, "more than %d columns", CHI_MAX_CATEGORIES);
-	if (!chi_grow(&fields, &s->capacity, s->n + 1, sizeof *s->field))
+	if (!chi_grow(&s->field, &s->capacity, s->n + 1, sizeof *s->field))
 		return CHOIR_NO_MEMORY;
-	s->field = fields;
 	if (s->header && !chi_text_is_utf8(t->text, t->length))
 		return chi_csv_wrong(r, NULL, "the name of column %zu is not UTF-8", s->n + 1);
 	if (s->header && t->length == 0)

@@ -260,10 +260,8 @@ static chi_csv_end finish(chi_csv_rows *r, const char **p, const char *end)
 
 static bool undouble(chi_csv_rows *r, chi_csv_text *field)
 {
-	void *scratch = r->scratch;
-	if (!chi_grow(&scratch, &r->scratch_capacity, field->length + 1, 1))
+	if (!chi_grow(&r->scratch, &r->scratch_capacity, field->length + 1, 1))
 		return false;
-	r->scratch = scratch;
 	size_t n = 0;
 	for (size_t i = 0; i < field->length; i++) {
 		r->scratch[n++] = field->text[i];

@@ -117,7 +117,6 @@ static choir_status add_images(image_directory *f, const chi_directory *open, in
 {
 	chi_glob names = { 0 };
 	chi_text path = { 0 };
-	void *labels = f->label;
 	const size_t before = f->files.n;
 	choir_status status = chi_directory_list(open, &names);
 	for (size_t i = 0; status == CHOIR_OK && i < names.n; i++) {
@@ -128,9 +127,8 @@ static choir_status add_images(image_directory *f, const chi_directory *open, in
 			status = chi_glob_add_path(&f->files, path.data);
 	}
 	if (status == CHOIR_OK && label >= 0 &&
-			!chi_grow(&labels, &f->labels, f->files.n, sizeof *f->label))
+			!chi_grow(&f->label, &f->labels, f->files.n, sizeof *f->label))
 		status = CHOIR_NO_MEMORY;
-	f->label = labels;
 	for (size_t i = before; status == CHOIR_OK && label >= 0 && i < f->files.n; i++)
 		f->label[i] = label;
 	if (status == CHOIR_OK && label >= 0 && f->files.n == before)

@@ -5,8 +5,6 @@
 
 #include <choir/coordinator.h>
 
-#include <stdio.h>
-
 static bool json;
 static const option options[] = {
 	{ "--json", NULL, OPTION_FLAG, &json, .help = json_help },

@@ -1,13 +1,11 @@
 // choir train: train_step and test_step are functions of one replica. The strategy decides how
 // many replicas run them, and where.
 #include "commands.h"
-#include "command_options.h"
 #include "precision_option.h"
 #include "output.h"
 #include "train/train.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

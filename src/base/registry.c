@@ -5,7 +5,6 @@
 #include "base/status.h"
 #include "base/text.h"
 
-#include <stddef.h>
 #include <string.h>
 
 static const char *name_of(const void *table)

@@ -3,8 +3,6 @@
 // have results from other members: a member's next sum does not wait for them.
 #include "collective/chunk_transfer.h"
 
-#include "base/alloc.h"
-#include "base/status.h"
 #include "op/op.h"
 
 choir_status chi_chunk_algorithm_open(

@@ -6,8 +6,6 @@
 // one device per worker, so that all workers join and wait in the same order.
 #include "collective/multi_worker.h"
 
-#include "base/alloc.h"
-#include "base/lock.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "base/thresholds.h"

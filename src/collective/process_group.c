@@ -2,7 +2,6 @@
 // one, every worker receives all parts in one round and sums them itself.
 #include "collective/process_group.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "base/text.h"

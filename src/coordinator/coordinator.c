@@ -2,12 +2,10 @@
 // strategy's variables are copies of the servers'.
 #include "coordinator/coordinator.h"
 
-#include "base/alloc.h"
 #include "coordinator/ps_checkpoint.h"
 #include "coordinator/closure_message.h"
 #include "coordinator/remote_value.h"
 #include "base/clock.h"
-#include "strategy/context.h"
 #include "trace/health.h"
 
 #include <string.h>

@@ -2,9 +2,7 @@
 // dtype, shape and bytes. Each server has all slots; a variable's rows come from its own server.
 #include "coordinator/ps_checkpoint.h"
 
-#include "base/alloc.h"
 #include "coordinator/closure_message.h"
-#include "strategy/state_dict.h"
 #include "value/shard_rows.h"
 
 #include <string.h>

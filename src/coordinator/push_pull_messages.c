@@ -1,7 +1,6 @@
 // Values, gradients and assignments as bytes, and a server's handling of them.
 #include "coordinator/push_pull_messages.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
 #include "coordinator/protocol.h"
 

@@ -1,7 +1,6 @@
 // A result stays with its closure until the program fetches it.
 #include "coordinator/remote_value.h"
 
-#include "base/alloc.h"
 #include "coordinator/closure_message.h"
 
 choir_status chi_remote_value_unpack(choir_remote_value *v)

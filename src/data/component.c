@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "base/status.h"
-
 static choir_shape whole_shape(const choir_dataset *d, size_t i, int64_t examples)
 {
 	const choir_shape *one = &d->spec.column[i].shape;

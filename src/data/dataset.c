@@ -2,7 +2,6 @@
 // rewind.
 #include "data/dataset.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/alloc.h"

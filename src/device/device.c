@@ -12,7 +12,6 @@
 #include "device/remote/remote_device.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

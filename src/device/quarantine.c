@@ -6,8 +6,6 @@
 #include "base/status.h"
 #include "device/quarantine.h"
 
-#include <stddef.h>
-
 enum { MAX_PINNED = 16 };
 
 static chi_mutex quarantine_mutex = CHI_MUTEX_STATIC(CHI_RANK_STREAM, "quarantine");

@@ -2,7 +2,6 @@
 #include "serve/peer_transfer.h"
 
 #include "base/alloc.h"
-#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/process_memory.h"
 

@@ -1,7 +1,6 @@
 // Devices for replicas and variables.
 #include "strategy/device_placement.h"
 
-#include "base/alloc.h"
 #include "base/processors.h"
 #include "strategy/worker_sync.h"
 

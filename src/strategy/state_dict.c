@@ -1,7 +1,6 @@
 // An entry that matches the last save's at the same position reuses its memory.
 #include "strategy/state_dict.h"
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "base/text.h"
 #include "tensor/tensor.h"

@@ -1,7 +1,6 @@
 // Strategies: creation, freeing, ownership, waits and properties.
 #include "strategy/strategy.h"
 
-#include "base/alloc.h"
 #include "base/options.h"
 #include "base/registry.h"
 #include "base/thread.h"

@@ -1,7 +1,6 @@
 // Options of strategies, and of calls, which override them.
 #include "strategy/strategy_options.h"
 
-#include "base/alloc.h"
 #include "base/options.h"
 #include "cluster/tf_config.h"
 #include "strategy/device_placement.h"

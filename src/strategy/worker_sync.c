@@ -1,14 +1,11 @@
 // A tensor is sent from host memory, after a record with its dtype and shape.
 #include "strategy/worker_sync.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
 #include "base/size.h"
-#include "base/text.h"
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/gradients/overlap_workers.h"
-#include "value/value.h"
 
 #include <inttypes.h>
 #include <stdio.h>

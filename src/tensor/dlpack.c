@@ -7,7 +7,6 @@
 #include "base/lock.h"
 #include "tensor/tensor.h"
 
-#include <stdint.h>
 #include <string.h>
 
 typedef struct imported {

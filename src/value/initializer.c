@@ -4,7 +4,6 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "base/lock.h"
 
 #include <math.h>
 #include <string.h>

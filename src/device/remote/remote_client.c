@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "choir/status.h"
 
 #include <inttypes.h>
 #include <math.h>

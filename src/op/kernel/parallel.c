@@ -1,8 +1,6 @@
 // The operations that run in chunks, and the axis of each.
 #include "op/kernel/parallel.h"
 
-#include "base/atomic.h"
-#include "base/status.h"
 #include "base/team.h"
 #include "base/thresholds.h"
 #include "op/vector.h"

@@ -3,7 +3,6 @@
 #include "op/precision/precision.h"
 
 #include "base/clock.h"
-#include "choir/nn.h"
 #include "op/tape/tape.h"
 
 #include <stdlib.h>

@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "op/op.h"
-#include "op/tape/tape.h"
 
 #include <math.h>
 

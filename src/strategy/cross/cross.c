@@ -1,7 +1,6 @@
 // Cross-replica context: its frames, named values, and calls.
 #include "strategy/cross/cross.h"
 
-#include "base/alloc.h"
 #include "choir/op.h"
 
 static choir_values *new_values(choir_strategy *s)

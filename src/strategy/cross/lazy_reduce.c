@@ -1,8 +1,6 @@
 // Handles in the context's frame keep the inputs alive.
 #include "strategy/cross/lazy_reduce.h"
 
-#include "collective/tree.h"
-
 #include <string.h>
 
 typedef struct {

@@ -2,15 +2,12 @@
 // devices' threads wait and so do the work.
 #include "strategy/cross/reduce_to.h"
 
-#include "base/atomic.h"
-#include "base/lock.h"
 #include "base/thresholds.h"
 #include "choir/op.h"
 #include "strategy/cross/lazy_reduce.h"
 #include "strategy/cross/reduce.h"
 #include "strategy/cross/reduce_indexed_slices.h"
 #include "strategy/worker_sync.h"
-#include "trace/trace.h"
 
 typedef struct {
 	choir_collective *collective;

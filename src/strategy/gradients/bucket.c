@@ -2,7 +2,6 @@
 // algorithms wait. So a device concatenates its partial sums for one collective.
 #include "strategy/gradients/bucket.h"
 
-#include "base/alloc.h"
 #include "strategy/gradients/wire_precision.h"
 
 enum { ALIGNED = 16 };

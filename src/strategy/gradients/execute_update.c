@@ -3,9 +3,7 @@
 // after every device has joined.
 #include "strategy/gradients/execute_update.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
-#include "base/status.h"
 #include "base/team.h"
 #include "op/op.h"
 #include "strategy/gradients/bucket.h"

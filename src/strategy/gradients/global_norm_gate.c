@@ -2,7 +2,6 @@
 // squares of chunks in one order, so they get the same factor.
 #include "strategy/gradients/global_norm_gate.h"
 
-#include "base/status.h"
 #include "op/op.h"
 #include "op/kernel/kernel.h"
 

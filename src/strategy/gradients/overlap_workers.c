@@ -1,7 +1,6 @@
 // The thread costs a wake-up per large gradient, and a core while it waits for messages.
 #include "strategy/gradients/overlap_workers.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/processors.h"
 #include "base/thread.h"

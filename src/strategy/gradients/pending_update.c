@@ -1,8 +1,6 @@
 // An optimizer keeps its updates' memory, so repeated steps allocate nothing.
 #include "strategy/gradients/pending_update.h"
 
-#include "base/alloc.h"
-#include "base/status.h"
 #include "strategy/gradients/bucket.h"
 #include "strategy/gradients/sparse_gradients.h"
 

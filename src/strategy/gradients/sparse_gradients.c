@@ -6,7 +6,6 @@
 #include "strategy/remote_variables.h"
 #include "strategy/gradients/sparse_gradients.h"
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "collective/sparse_gather.h"
 #include "op/op.h"

@@ -1,7 +1,6 @@
 // A replica's call, arguments, results and properties.
 #include "strategy/replica/replica.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
 #include "strategy/cross/cross.h"
 #include "strategy/gradients/gradients.h"

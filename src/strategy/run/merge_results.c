@@ -1,7 +1,6 @@
 // Named tensors, and a run's results. Data that are equal in all replicas are stored once.
 #include "strategy/run/merge_results.h"
 
-#include "base/alloc.h"
 #include "strategy/run/run.h"
 #include "strategy/worker_sync.h"
 

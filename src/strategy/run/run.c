@@ -1,7 +1,6 @@
 // An empty run of two replicas costs two transfers between cores.
 #include "strategy/run/run.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/processors.h"
 #include "base/thread.h"

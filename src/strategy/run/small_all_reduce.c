@@ -2,7 +2,6 @@
 // sync points, or the returned flag: they have diverged.
 #include "strategy/run/small_all_reduce.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "collective/tree.h"

@@ -1,7 +1,6 @@
 // The ring grows if replicas drift apart at updates, where none waits.
 #include "strategy/run/sync_point.h"
 
-#include "base/alloc.h"
 #include "strategy/run/small_all_reduce.h"
 
 #include <stdio.h>

@@ -2,7 +2,6 @@
 // shared devices a thread returns itself (scheduler.c).
 #include "strategy/run/thread_pool.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/processors.h"
 

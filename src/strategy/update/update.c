@@ -6,7 +6,6 @@
 #include "base/options.h"
 #include "strategy/remote_variables.h"
 #include "strategy/replica/merge_call.h"
-#include "trace/trace.h"
 #include "value/shard_rows.h"
 
 static chi_update *update_of(const choir_update *u)

@@ -2,11 +2,9 @@
 // copies.
 #include "strategy/variable/create.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/options.h"
-#include "base/text.h"
 #include "op/op.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/run/sync_point.h"

@@ -2,7 +2,6 @@
 #include "strategy/variable/read_component.h"
 
 #include "base/hash.h"
-#include "base/text.h"
 #include "choir/op.h"
 #include "op/tape/tape.h"
 #include "strategy/cross/reduce.h"

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/crc32c.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/status.h"
 

@@ -3,10 +3,8 @@
 // positions.
 #include "train/checkpoint/snapshot.h"
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "strategy/value_consistency.h"
-#include "train/weights/weights.h"
 
 #include <string.h>
 

@@ -1,9 +1,7 @@
 // A failed constructor leaves no variables, so that its name is free again.
 #include "train/layer/layer.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
-#include "base/text.h"
 #include "op/nn/nn.h"
 #include "strategy/context.h"
 #include "strategy/variable/create.h"

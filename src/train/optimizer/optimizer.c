@@ -2,10 +2,7 @@
 // gradients.
 #include "train/optimizer/optimizer.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
-#include "base/lock.h"
-#include "choir/op.h"
 #include "op/tape/tape.h"
 #include "strategy/cross/cross.h"
 #include "strategy/replica/merge_call.h"

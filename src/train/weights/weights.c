@@ -1,7 +1,6 @@
 // Values are fetched from any device.
 #include "train/weights/weights.h"
 
-#include "base/alloc.h"
 #include "strategy/context.h"
 #include "strategy/cross/reduce.h"
 #include "strategy/remote_variables.h"

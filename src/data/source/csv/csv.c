@@ -1,6 +1,5 @@
 // Numbers are parsed from the buffer into the reader's row; if more follows in the field, a slower
 // function parses it. The next row overwrites a bad or dropped one.
-#include "data/dataset.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 #include "data/seek_index.h"
 #include "data/source/csv/csv.h"
 #include "data/source/csv/date.h"
-#include "data/source/csv/decimal.h"
 #include "data/source/file_list.h"
 #include "tensor/tensor.h"
 

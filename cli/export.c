@@ -106,8 +106,7 @@ static choir_status write_weights(choir_strategy *s)
 		printf("wrote %s: weights with the names of %s\n", given.weights, name);
 		return CHOIR_OK;
 	}
-	json_begin();
-	json_text("event", "end");
+	json_begin_event("end");
 	json_text("file", given.weights);
 	json_text("map", name);
 	json_end();
@@ -121,8 +120,7 @@ static void print_plan(const model_plan *plan)
 	char function[128];
 	snprintf(function, sizeof function, "%s_predict", given.name);
 	if (given.json) {
-		json_begin();
-		json_text("event", "end");
+		json_begin_event("end");
 		json_text("file", given.c);
 		json_text("function", function);
 		json_integer("inputs", inputs);

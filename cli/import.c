@@ -252,8 +252,7 @@ static choir_status import(const char *path, choir_strategy **s)
 		return choir_fail(CHOIR_UNSUPPORTED, "%s: too many inputs for metadata", path);
 	CHOIR_TRY(choir_strategy_save(*s, given.save, metadata));
 	if (given.json) {
-		json_begin();
-		json_text("event", "end");
+		json_begin_event("end");
 		json_text("file", given.save);
 		json_integer("restored", n.restored);
 		json_end();

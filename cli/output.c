@@ -72,6 +72,12 @@ void json_begin(void)
 	first_key = true;
 }
 
+void json_begin_event(const char *name)
+{
+	json_begin();
+	json_text("event", name);
+}
+
 void json_text(const char *key, const char *text)
 {
 	put_key(key);

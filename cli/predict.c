@@ -225,8 +225,7 @@ static void print_row(const prediction *p, const answer *a)
 static void print_object(const prediction *p, const answer *a)
 {
 	char number[24];
-	json_begin();
-	json_text("event", "prediction");
+	json_begin_event("prediction");
 	json_integer("example", a->number);
 	if (p->data.csv)
 		json_integer("row", row_of(a->number));
@@ -269,8 +268,7 @@ static void print_numbers(
 {
 	const size_t n = (size_t) p->model.plan.classes;
 	if (given.json) {
-		json_begin();
-		json_text("event", "prediction");
+		json_begin_event("prediction");
 		json_integer("example", example);
 		json_integer("row", row_of(example));
 		json_floats("numbers", n, found);
@@ -514,8 +512,7 @@ static choir_status predict(prediction *p)
 
 static void print_json_end(const prediction *p)
 {
-	json_begin();
-	json_text("event", "end");
+	json_begin_event("end");
 	json_integer("examples", p->examples);
 	if (p->data.labelled && p->known < p->examples)
 		json_integer("known_labels", p->known);

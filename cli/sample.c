@@ -137,8 +137,7 @@ static void print_json(const sampling *s)
 	int64_t *bytes = malloc((size_t) given.bytes * sizeof *bytes);
 	for (int64_t i = 0; bytes != NULL && i < given.bytes; i++)
 		bytes[i] = s->text[s->prompt + (size_t) i];
-	json_begin();
-	json_text("event", "end");
+	json_begin_event("end");
 	json_list("bytes", bytes == NULL ? 0 : (size_t) given.bytes, bytes);
 	json_end();
 	free(bytes);

@@ -32,8 +32,7 @@ static void print_wait(const wait *w, double all)
 {
 	char waiter[CLEAN_TEXT], last[CLEAN_TEXT];
 	if (given.json) {
-		json_begin();
-		json_text("event", "wait");
+		json_begin_event("wait");
 		json_text("waiter", w->waiter);
 		if (w->last[0] != '\0')
 			json_text("last", w->last);

@@ -289,8 +289,7 @@ static void print_replay_json(const replay *r, const char *from)
 {
 	char hash[17];
 	const replay_record *a = &r->alone;
-	json_begin();
-	json_text("event", "replay");
+	json_begin_event("replay");
 	json_integer("step", given.step);
 	json_integer("replica", given.replica);
 	json_integer("replicas", choir_strategy_replicas(r->t.strategy));
@@ -345,8 +344,7 @@ static void print_checked(const replay *r)
 	char hash[17];
 	const char *path = !r->plan.has_next ? "" : choir_checkpoint_list_path(r->list, r->plan.next);
 	if (given.json) {
-		json_begin();
-		json_text("event", "check");
+		json_begin_event("check");
 		json_text("path", path);
 		json_text("weights", r->plan.has_next ? print_hash(r->weights, hash) : "");
 		json_end();

@@ -63,8 +63,7 @@ int report_main(int argc, char **argv)
 	if (status != CHOIR_OK)
 		return failed(&self);
 	if (given.json) {
-		json_begin();
-		json_text("event", "end");
+		json_begin_event("end");
 		json_text("file", output);
 		json_end();
 	} else {

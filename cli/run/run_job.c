@@ -127,8 +127,7 @@ static void print_json(choir_supervisor_kind kind, int worker, const char *line)
 	if (kind == CHOIR_SUPERVISOR_EVENT) {
 		puts(line);
 	} else {
-		json_begin();
-		json_text("event", names[kind]);
+		json_begin_event(names[kind]);
 		if (worker >= 0)
 			json_integer("worker", worker);
 		json_text("text", line);

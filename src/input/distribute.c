@@ -312,7 +312,7 @@ static choir_status compare_files(const choir_strategy *s, const choir_distribut
 
 static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_dataset *data)
 {
-	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(data);
 	status = chi_input_check_data(s, status, data);
 	if (status == CHOIR_OK)
 		status = compare_files(s, data);

@@ -157,7 +157,7 @@ static choir_status open_connections(choir_server *s)
 	s->connections = chi_connections_open(has_key ? &key : NULL, false);
 	if (has_key)
 		chi_key_clear(&key);
-	return s->connections == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(s->connections);
 }
 
 static choir_status open_server(choir_server *s, const choir_server_options *o)

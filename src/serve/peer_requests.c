@@ -297,7 +297,7 @@ static choir_status take_write(chi_session *s, chi_peer *peer, uint64_t token, c
 		return answer(peer, token, CHOIR_OK);
 	}
 	chi_stream *visitor = chi_stream_new(device);
-	choir_status status = visitor == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(visitor);
 	if (status == CHOIR_OK)
 		status = chi_stream_send(visitor, memory, data, bytes);
 	chi_stream_free(visitor);
@@ -323,7 +323,7 @@ static choir_status take_read(chi_session *s, chi_peer *peer, uint64_t token, ch
 		memcpy(p.data + at, memory, (size_t) bytes);
 	} else if (status == CHOIR_OK) {
 		chi_stream *visitor = chi_stream_new(device);
-		status = visitor == NULL ? choir_error_status() : CHOIR_OK;
+		status = chi_made(visitor);
 		if (status == CHOIR_OK)
 			status = chi_stream_fetch(visitor, p.data + at, memory, (size_t) bytes);
 		chi_stream_free(visitor);

@@ -274,7 +274,7 @@ static choir_status open_stream(chi_session *s, uint32_t number, chi_unpack *u)
 	char name[CHI_THREAD_NAME];
 	snprintf(name, sizeof name, "%.14s", s->device[device]->name);
 	stream->local = chi_stream_new(s->device[device]);
-	choir_status status = stream->local == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(stream->local);
 	if (status == CHOIR_OK && s->cores > 1) {
 		stream->team = chi_team_new(&(chi_team_options){ .name = name, .threads = s->cores });
 		status = stream->team == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;

@@ -100,7 +100,7 @@ choir_status chi_strategy_open_block(choir_strategy *s)
 	CHOIR_TRY(chi_overlap_workers_open(s));
 	CHOIR_TRY(chi_thread_pool_open(s));
 	s->run = chi_run_new(s);
-	return s->run == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(s->run);
 }
 
 // Before freeing what runs and threads use. left: this thread has left a function that s called.

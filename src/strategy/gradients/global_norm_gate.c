@@ -214,7 +214,7 @@ choir_status chi_update_gate_queue(chi_pending_update *u, int d)
 	choir_buffer out = { verdict, CHOIR_F64, { 1, { VERDICT } } };
 	CHOIR_TRY(chi_kernel_run(stream, "update_gate", 2, in, &out, &attributes));
 	gate->fetched = chi_stream_fetch_later(stream, verdict, VERDICT * sizeof *verdict);
-	return gate->fetched == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(gate->fetched);
 }
 
 choir_status chi_update_gate_read(chi_pending_update *u, int d, choir_status status, bool *applied)

@@ -272,7 +272,7 @@ choir_status chi_overlap_prepare(chi_pending_update *u)
 		s->eligible = v->elements >= CHI_OVERLAPPED_ELEMENTS && is_dense(u, i);
 		s->chunks = (uint32_t) ((v->elements + CHI_CHUNK - 1) / CHI_CHUNK);
 	}
-	return o->next == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(o->next);
 }
 
 void chi_overlap_discard(chi_pending_update *u)

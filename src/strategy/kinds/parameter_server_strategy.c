@@ -23,7 +23,7 @@ static choir_status open_server(
 		return chi_device_list(names, MAX, s->device, &s->devices);
 	s->devices = 1;
 	s->device[0] = n == 1 ? devices[0] : choir_device_find("cpu:0");
-	return s->device[0] == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(s->device[0]);
 }
 
 static int all_devices(void *self, int capacity, choir_device *devices[])

@@ -40,7 +40,7 @@ choir_status chi_small_all_reduce_open(chi_run *run)
 			!s->all_host || !run->spin)
 		return CHOIR_OK;
 	run->small_all_reduce = chi_alloc_lines(n, sizeof *run->small_all_reduce);
-	return run->small_all_reduce == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(run->small_all_reduce);
 }
 
 static void let_go(chi_buffer **held)

@@ -79,7 +79,7 @@ static choir_status open_team(choir_strategy *s, struct chi_thread_pool *pool)
 			.spin = s->devices * pool->cores <= chi_processor_count(),
 			.pin = pool->pin,
 			.first = pool->device * pool->cores });
-	return pool->team == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(pool->team);
 }
 
 choir_status chi_thread_pool_open(choir_strategy *s)

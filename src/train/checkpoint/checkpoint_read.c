@@ -227,7 +227,7 @@ choir_status chi_checkpoint_content_read(const chi_checkpoint *step, chi_checkpo
 				: choir_fail(CHOIR_STATE, "%s: is being changed by another job", step->path);
 	}
 	chi_directory *checkpoint_directory = chi_directory_open_in(NULL, step->path);
-	choir_status status = checkpoint_directory == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(checkpoint_directory);
 	for (int i = 0; status == CHOIR_OK && i < CHI_CHECKPOINT_FILES; i++) {
 		chi_file *f = chi_file_open_in(checkpoint_directory, chi_checkpoint_file_name[i]);
 		status = f == NULL ? choir_error_status() : read_file(f, &step->manifest.file[i], i, c);

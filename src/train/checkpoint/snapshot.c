@@ -113,7 +113,7 @@ static choir_status take_weights(chi_state_dict *to, const chi_weights *w)
 {
 	chi_state_dict_clear(to);
 	choir_frame *f = choir_frame_new(NULL);
-	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(f);
 	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
 		choir_variable *v = w->variable[i];
 		status = v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ

@@ -174,7 +174,7 @@ choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *con
 					"%s: mixing strategies: layer %zu belongs to %s, the current strategy is %s",
 					kind, i, layers[i]->strategy->label, current->label);
 	}
-	return current != NULL ? CHOIR_OK : choir_error_status();
+	return chi_made(current);
 }
 
 static bool takes_sequences(const choir_layer *l, choir_tensor *x)

@@ -158,7 +158,7 @@ static int describe_batch_norm(choir_layer *l, chi_export *e, int x)
 		return CHOIR_NONE;
 	choir_frame *f = choir_frame_new(NULL);
 	float *value = f == NULL ? NULL : chi_alloc_array(c, 6 * sizeof *value);
-	choir_status status = value == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(value);
 	for (int i = 0; status == CHOIR_OK && i < l->variables; i++)
 		status = chi_weights_fetch(l->variable[i], f, value + (size_t) i * c);
 	const char *factor = NULL, *offset = NULL;

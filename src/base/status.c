@@ -142,9 +142,10 @@ void chi_error_save(chi_error *e)
 	*e = last;
 }
 
-void chi_error_restore(const chi_error *e)
+choir_status chi_error_restore(const chi_error *e)
 {
 	last = *e;
+	return e->status;
 }
 
 void chi_error_clear(void)

@@ -13,7 +13,7 @@ typedef struct {
 } chi_error;
 
 void chi_error_save(chi_error *e);
-void chi_error_restore(const chi_error *e);
+choir_status chi_error_restore(const chi_error *e); // returns its status
 void chi_error_clear(void);
 choir_status chi_fail_v(choir_status status, const char *fmt, va_list args) CHOIR_PRINTF(2, 0);
 void *chi_fail_null(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);

@@ -282,8 +282,7 @@ choir_status chi_cluster_give_up(choir_cluster *c)
 			c->transport_table.abort(c->self, why.text);
 	}
 	chi_mutex_unlock(&c->lock);
-	chi_error_restore(&why);
-	return why.status;
+	return chi_error_restore(&why);
 }
 
 double chi_cluster_failing(choir_cluster *c, const chi_error *why)

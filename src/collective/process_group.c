@@ -561,6 +561,5 @@ choir_status chi_process_group_fail(chi_process_group *p)
 	const failing f = { .text = why.text, .bytes = sizeof why.text };
 	(void) go_round(&e, own_text, text_from, &f);
 	(void) chi_cluster_failing(p->cluster, NULL);
-	chi_error_restore(&why);
-	return why.status;
+	return chi_error_restore(&why);
 }

@@ -111,10 +111,8 @@ static choir_status join(ps *p, const choir_task *t)
 			status = choir_error_status();
 		while (status == CHOIR_OK && !p->joined && !p->server.ended)
 			CHOIR_TRY(chi_hub_step(p->hub, HUGE_VAL));
-		if (p->server.ended) {
-			chi_error_restore(&p->server.end);
-			status = p->server.end.status;
-		}
+		if (p->server.ended)
+			status = chi_error_restore(&p->server.end);
 		if (status != CHOIR_OK && !chi_dial_again(status))
 			return status;
 		if (status != CHOIR_OK && chi_clock_now() > until)

@@ -251,10 +251,8 @@ choir_status chi_dataset_got(choir_dataset *d, choir_status status, int64_t got)
 choir_status chi_dataset_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
 	*got = 0;
-	if (d->failed) {
-		chi_error_restore(&d->failure);
-		return d->failure.status;
-	}
+	if (d->failed)
+		return chi_error_restore(&d->failure);
 	if (d->ended)
 		return CHOIR_END;
 	if (chi_dataset_is_cancelled(d))

@@ -241,8 +241,7 @@ void chi_session_answer_waiters(chi_session *s, chi_served_stream *stream, bool 
 		if (w->number > stream->finished) {
 			status = choir_fail(CHOIR_PEER_LOST, "the program has ended");
 		} else if (stream->failed != 0 && stream->failed <= w->number) {
-			chi_error_restore(&stream->failure);
-			status = stream->failure.status;
+			status = chi_error_restore(&stream->failure);
 		}
 		answer_later(s, w, status);
 		*at = w->next;

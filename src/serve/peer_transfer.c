@@ -85,10 +85,8 @@ static choir_status wait_locked(chi_session *s, const chi_served_request *r)
 			status = choir_fail(CHOIR_TIMEOUT, "another server has not answered in %g s", LONGEST);
 	if (status == CHOIR_OK && s->ending)
 		status = choir_fail(CHOIR_PEER_LOST, "the program has ended");
-	else if (status == CHOIR_OK && r->error.status != CHOIR_OK) {
-		chi_error_restore(&r->error);
-		status = r->error.status;
-	}
+	else if (status == CHOIR_OK && r->error.status != CHOIR_OK)
+		status = chi_error_restore(&r->error);
 	return status;
 }
 

@@ -180,10 +180,8 @@ static choir_status follow_here(chi_served_stream *s, uint32_t number, uint64_t 
 		if (other == NULL || session->ending)
 			break; // closed: all its commands are done
 		if (other->finished >= command) {
-			if (other->failed != 0 && other->failed <= command) {
-				chi_error_restore(&other->failure);
-				status = other->failure.status;
-			}
+			if (other->failed != 0 && other->failed <= command)
+				status = chi_error_restore(&other->failure);
 			break;
 		}
 		chi_cond_wait(&session->progress, &session->lock, chi_clock_deadline(1));

@@ -157,10 +157,8 @@ choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const cha
 
 choir_status chi_frame_status(choir_frame *f)
 {
-	if (f && f->failed) {
-		chi_error_restore(&f->failure);
-		return f->failure.status;
-	}
+	if (f && f->failed)
+		return chi_error_restore(&f->failure);
 	if (choir_error_status() == CHOIR_OK)
 		choir_fail(CHOIR_INVALID, "NULL where a tensor or a frame is needed");
 	return chi_frame_record_error(f);

@@ -93,10 +93,8 @@ static choir_status map_read(choir_dataset *d, void *const column[], int64_t wan
 	map *m = (map *) d;
 	choir_dataset *from = d->from[0];
 	int64_t n, elements = 1;
-	if (m->has_failure) {
-		chi_error_restore(&m->failure);
-		return m->failure.status;
-	}
+	if (m->has_failure)
+		return chi_error_restore(&m->failure);
 	if (nothing_wanted(d, column)) {
 		CHOIR_TRY(chi_dataset_read(from, nothing, want, got));
 		m->done += d->spec.batch ? 1 : *got;
@@ -117,8 +115,7 @@ static choir_status map_read(choir_dataset *d, void *const column[], int64_t wan
 	*got = d->spec.batch && good ? n : good;
 	if (good)
 		return CHOIR_OK;
-	chi_error_restore(&m->failure);
-	return m->failure.status;
+	return chi_error_restore(&m->failure);
 }
 
 static choir_status map_rewind(choir_dataset *d)

@@ -163,10 +163,8 @@ static choir_status wait_for_example(queue_source *s)
 	choir_queue *q = s->queue;
 	const double deadline = chi_clock_deadline(q->timeout);
 	while (q->count == 0) {
-		if (q->failure.status != CHOIR_OK) {
-			chi_error_restore(&q->failure);
-			return q->failure.status;
-		}
+		if (q->failure.status != CHOIR_OK)
+			return chi_error_restore(&q->failure);
 		if (q->closed)
 			return CHOIR_END;
 		if (q->given_up)

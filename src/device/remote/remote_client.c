@@ -404,8 +404,7 @@ static choir_status tell(chi_remote_stream *s)
 	s->queued++;
 	s->told = s->failed;
 	s->failed = 0;
-	chi_error_restore(&s->failure);
-	return s->failure.status;
+	return chi_error_restore(&s->failure);
 }
 
 static choir_status wait_locked(chi_remote_stream *s, uint64_t number, double seconds)

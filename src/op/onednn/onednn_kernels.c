@@ -397,8 +397,7 @@ static choir_status run_divided(const choir_kernel_call *call, const chi_dnn_pro
 	CHOIR_TRY(chi_team_share((whole->m + size - 1) / size, run_chunk, &c));
 	if (chi_atomic32_load(&c.failed) == 0)
 		return CHOIR_OK;
-	chi_error_restore(&c.error);
-	return choir_error_status();
+	return chi_error_restore(&c.error);
 }
 
 static choir_status run_matmul(const choir_kernel_call *call)

@@ -345,8 +345,7 @@ static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 	CHOIR_TRY(chi_team_share(threads, take_chunks_as_member, &s));
 	if (chi_atomic32_load(&s.failed) == 0)
 		return CHOIR_OK;
-	chi_error_restore(&s.error);
-	return choir_error_status();
+	return chi_error_restore(&s.error);
 }
 
 static choir_status send(

@@ -167,8 +167,7 @@ void chi_overlap_workers_wake(const choir_strategy *s)
 
 static choir_status report(const chi_overlap_workers *o)
 {
-	chi_error_restore(&o->error);
-	return o->error.status;
+	return chi_error_restore(&o->error);
 }
 
 choir_status chi_overlap_workers_finish(chi_pending_update *u)

@@ -3,6 +3,7 @@
 // cache.
 #include "bench/bench.h"
 #include "data/raw_data.h"
+#include "number.h"
 #include "output.h"
 
 #include <fcntl.h>
@@ -149,20 +150,12 @@ static bool asked(const char *name)
 
 static choir_status copy_columns(const choir_component in[], choir_component out[], void *user)
 {
-	static const size_t width[] = { [CHOIR_F32] = 4,
-		[CHOIR_F64] = 8,
-		[CHOIR_I32] = 4,
-		[CHOIR_I64] = 8,
-		[CHOIR_U8] = 1,
-		[CHOIR_BOOL] = 1,
-		[CHOIR_F16] = 2,
-		[CHOIR_BF16] = 2 };
 	for (size_t i = 0; i < *(const size_t *) user; i++) {
 		if (memcmp(&out[i].shape, &in[i].shape, sizeof in[i].shape) != 0)
 			CHOIR_TRY(choir_component_resize(&out[i], &in[i].shape));
 		const size_t n = (size_t) choir_shape_elements(&in[i].shape);
 		if (n > 0)
-			memcpy(out[i].data, in[i].data, n * width[in[i].dtype]);
+			memcpy(out[i].data, in[i].data, n * (size_t) number_bytes(in[i].dtype));
 	}
 	return CHOIR_OK;
 }

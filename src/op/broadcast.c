@@ -16,15 +16,9 @@ choir_status chi_broadcast_shapes(const choir_shape *a, const choir_shape *b, ch
 	return CHOIR_OK;
 }
 
-typedef struct {
-	choir_shape shape;
-} broadcast;
-
 static choir_status infer_broadcast(chi_result *r)
 {
-	const broadcast *b = r->attributes;
-
-	r->shape = b->shape;
+	r->shape = *(const choir_shape *) r->attributes;
 	return CHOIR_OK;
 }
 
@@ -36,7 +30,7 @@ static choir_status broadcast_backward(const chi_node *node, const chi_backward 
 
 static const chi_op broadcast_op = {
 	.name = "broadcast",
-	.attribute_bytes = sizeof(broadcast),
+	.attribute_bytes = sizeof(choir_shape),
 	.infer = infer_broadcast,
 	.backward = broadcast_backward,
 };
@@ -45,8 +39,7 @@ choir_tensor *chi_broadcast_to(choir_tensor *x, const choir_shape *shape)
 {
 	if (!x || chi_shape_equal(&x->shape, shape))
 		return x;
-	const broadcast b = { *shape };
-	return chi_op_call(&broadcast_op, NULL, 1, &x, &b);
+	return chi_op_call(&broadcast_op, NULL, 1, &x, shape);
 }
 
 choir_tensor *choir_broadcast_to(choir_tensor *x, choir_shape shape)

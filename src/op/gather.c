@@ -44,15 +44,9 @@ static bool is_large_table(const choir_tensor *x)
 	return !x->node && x->source && x->shape.dim[0] >= CHI_LARGE_TABLE_ROWS;
 }
 
-typedef struct {
-	choir_shape shape;
-} gather_table;
-
 static choir_status infer_gather_gradient(chi_result *r)
 {
-	const gather_table *t = r->attributes;
-
-	r->shape = t->shape;
+	r->shape = *(const choir_shape *) r->attributes;
 	return CHOIR_OK;
 }
 
@@ -65,7 +59,7 @@ static choir_status gather_gradient_backward(const chi_node *node, const chi_bac
 
 static const chi_op gather_gradient_op = {
 	.name = "gather_gradient",
-	.attribute_bytes = sizeof(gather_table),
+	.attribute_bytes = sizeof(choir_shape),
 	.infer = infer_gather_gradient,
 	.backward = gather_gradient_backward,
 };
@@ -73,12 +67,12 @@ static const chi_op gather_gradient_op = {
 static choir_status gather_backward(const chi_node *node, const chi_backward *g)
 {
 	choir_tensor *const in[] = { g->dy, node->in[1] };
-	const gather_table whole = { node->in[0]->shape };
 
 	if (is_large_table(node->in[0]) && !chi_backward_is_recorded(g->dy->frame))
 		g->gradient[0] = slices_of(node, g->dy);
 	else
-		g->gradient[0] = chi_op_call(&gather_gradient_op, g->dy->frame, 2, in, &whole);
+		g->gradient[0] =
+				chi_op_call(&gather_gradient_op, g->dy->frame, 2, in, &node->in[0]->shape);
 	return CHOIR_OK;
 }
 
@@ -100,19 +94,15 @@ choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices)
 	return rows_of(x, chi_op_call(&gather_op, NULL, 2, in, NULL));
 }
 
-typedef struct {
-	chi_gather_rows_fn *take;
-} taking;
-
 static choir_status take_rows(const chi_node *node)
 {
-	const taking *t = node->attributes;
-	return t->take(node->in[0], node->in[1], node->out);
+	chi_gather_rows_fn *const *take = node->attributes;
+	return (*take)(node->in[0], node->in[1], node->out);
 }
 
 static const chi_op gather_by_op = {
 	.name = "gather",
-	.attribute_bytes = sizeof(taking),
+	.attribute_bytes = sizeof(chi_gather_rows_fn *),
 	.infer = infer_gather,
 	.backward = gather_backward,
 	.forward = take_rows,
@@ -120,7 +110,6 @@ static const chi_op gather_by_op = {
 
 choir_tensor *chi_gather_by(chi_gather_rows_fn *take, choir_tensor *table, choir_tensor *indices)
 {
-	const taking t = { take };
 	choir_tensor *const in[] = { table, indices };
-	return rows_of(table, chi_op_call(&gather_by_op, NULL, 2, in, &t));
+	return rows_of(table, chi_op_call(&gather_by_op, NULL, 2, in, &take));
 }

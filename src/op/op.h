@@ -92,6 +92,9 @@ choir_status chi_unary_backward(const chi_node *node, const chi_backward *g);
 choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_tensor *const in[],
 		const void *attributes);
 
+// Records the thread's failure, with the operation's name, in f. Returns NULL.
+choir_tensor *chi_op_failed(choir_frame *f, const char *name);
+
 // Checks as chi_op_call. False: recorded in f.
 bool chi_op_operands(const char *name, choir_frame *f, size_t n, choir_tensor *const in[]);
 

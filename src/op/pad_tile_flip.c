@@ -91,11 +91,8 @@ choir_tensor *choir_pad(
 	choir_status status = chi_options_take("the options'", &all, sizeof all, o);
 	if (status == CHOIR_OK)
 		status = check_pad(x, before, after, &all);
-	if (status != CHOIR_OK) {
-		chi_error_prefix("pad");
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
+	if (status != CHOIR_OK)
+		return chi_op_failed(x->frame, "pad");
 	for (int i = 0, rank = x->shape.rank; x && i < rank; i++)
 		x = pad_axis(x, i, before[i], after[i], &all);
 	return x;

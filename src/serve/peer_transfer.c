@@ -247,12 +247,6 @@ static bool pull_directly(chi_session *s, void *here, uint64_t there, size_t byt
 	return false;
 }
 
-// False: use messages.
-static bool transfer_directly(chi_session *s, void *here, uint64_t there, size_t bytes, bool push)
-{
-	return push ? push_directly(s, here, there, bytes) : pull_directly(s, here, there, bytes);
-}
-
 enum { PIECES = 8 }; // at a time
 
 typedef struct {
@@ -326,7 +320,9 @@ static choir_status transfer(
 	chi_mutex_unlock(&session->lock);
 	if (memory == NULL)
 		return CHOIR_CORRUPT;
-	if (host && transfer_directly(session, memory, there, bytes, push))
+	if (host &&
+			(push ? push_directly(session, memory, there, bytes)
+				  : pull_directly(session, memory, there, bytes)))
 		return CHOIR_OK;
 	const size_t pieces = bytes / CHI_REMOTE_PIECE + 1;
 	unsigned char *staging = host

@@ -49,8 +49,7 @@ static choir_tensor *narrow(const choir_tensor *t, choir_dtype dtype)
 	chi_mutex_unlock(&c->narrow_lock);
 	if (status != CHOIR_OK) {
 		chi_error_prefix("variable \"%s\"", c->source.name);
-		chi_frame_record_error(t->frame);
-		return NULL;
+		return chi_frame_record_null(t->frame);
 	}
 	chi_buffer *buffer = c->narrow[which].buffer;
 	choir_tensor *out = chi_tensor_on(t->frame, buffer, buffer->memory, dtype, &t->shape);

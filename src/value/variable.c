@@ -277,10 +277,7 @@ static choir_tensor *fetch(choir_variable *v, const chi_copy *c, choir_frame *f)
 	else
 		status = chi_device_copy(f->stream, f->device, t->data, c->device, c->buffer->memory,
 				chi_variable_bytes(v));
-	if (status == CHOIR_OK)
-		return t;
-	chi_frame_record_error(f);
-	return NULL;
+	return status == CHOIR_OK ? t : chi_frame_record_null(f);
 }
 
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f)

@@ -180,11 +180,8 @@ static choir_tensor *call(size_t n, choir_tensor *const in[], const choir_attent
 	if (!chi_op_operands("attention", f, n, in))
 		return NULL;
 	chi_result result = { n, in, &a, in[0]->dtype, in[0]->shape };
-	if (infer_attention(&result) == CHOIR_OK)
-		return compose(n, in, &c);
-	chi_error_prefix("attention");
-	chi_frame_record_error(f);
-	return NULL;
+	return infer_attention(&result) == CHOIR_OK ? compose(n, in, &c)
+												: chi_op_failed(f, "attention");
 }
 
 choir_tensor *choir_attention(

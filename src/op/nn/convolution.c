@@ -223,13 +223,6 @@ choir_tensor *chi_conv2d_gradient_input(choir_tensor *filter, choir_tensor *dy,
 	return chi_op_call(&gradient_input_op, NULL, 2, in, &c);
 }
 
-static choir_tensor *fail(const char *name, choir_tensor *x)
-{
-	chi_error_prefix("%s", name);
-	chi_frame_record_error(x->frame);
-	return NULL;
-}
-
 static choir_tensor *convolve(const char *name, choir_tensor *x, choir_tensor *filter,
 		choir_tensor *bias, const choir_conv_options *o)
 {
@@ -240,7 +233,7 @@ static choir_tensor *convolve(const char *name, choir_tensor *x, choir_tensor *f
 		return chi_frame_null_argument(choir_tensor_frame(x ? x : filter), name);
 	if (chi_convolution_plan(&x->shape, &filter->shape, o, &attributes.kernel, &attributes.out) !=
 			CHOIR_OK)
-		return fail(name, x);
+		return chi_op_failed(x->frame, name);
 	choir_tensor *y = chi_op_call(&conv2d_op, NULL, bias ? 3 : 2, in, &attributes);
 	return attributes.kernel.activation == o->activation ? y
 														 : chi_activation_apply(o->activation, y);
@@ -293,7 +286,7 @@ bool chi_convolution_begin(const char *name, int axes, choir_tensor *x, choir_te
 		status = choir_fail(
 				CHOIR_INVALID, "bias is on, but only layers have one; use choir_bias_add");
 	if (status != CHOIR_OK)
-		fail(name, x);
+		chi_op_failed(x->frame, name);
 	return status == CHOIR_OK;
 }
 

@@ -99,8 +99,7 @@ choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[]
 	void *copy = chi_arena_alloc(&f->arena, op->attribute_bytes);
 	if (!node || !inputs || !copy) {
 		chi_tensor_drop(out);
-		chi_frame_record_error(f);
-		return NULL;
+		return chi_frame_record_null(f);
 	}
 	memcpy(inputs, in, n * sizeof(*inputs));
 	if (attributes)

@@ -21,8 +21,7 @@ choir_value *choir_cross_destination(choir_cross *x, const char *devices)
 	int count = 0;
 	if (chi_device_list(devices, MAX, found, &count) != CHOIR_OK) {
 		chi_error_prefix("destination");
-		chi_frame_record_error(x->frame);
-		return NULL;
+		return chi_frame_record_null(x->frame);
 	}
 	return chi_cross_destination(x, count, found);
 }

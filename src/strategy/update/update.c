@@ -158,8 +158,7 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 	choir_value *v = choir_values_find(u->cross->call_args, name == NULL ? "" : name);
 	if (v == NULL) {
 		chi_error_prefix("update of \"%s\"", name_of(u));
-		chi_frame_record_error(f);
-		return NULL;
+		return chi_frame_record_null(f);
 	}
 	if (u->chunk != NULL)
 		return chi_update_chunk_arg(u,

@@ -146,8 +146,7 @@ choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *
 	chi_fail_v(CHOIR_INVALID, fmt, args);
 	va_end(args);
 	chi_error_prefix("layer \"%s\"", l->name != NULL ? l->name : l->kind->name);
-	chi_frame_record_error(x->frame);
-	return NULL;
+	return chi_frame_record_null(x->frame);
 }
 
 const char *chi_layer_activation(choir_activation activation)

@@ -10,8 +10,7 @@
 
 // How sharding by files treats it.
 typedef enum {
-	CHI_FILES_NONE = 0,
-	CHI_FILES_THROUGH,
+	CHI_FILES_THROUGH = 0, // as its sources; without any it has no files
 	CHI_FILES_HERE, // reads d->files in turn
 	CHI_FILES_BEFORE // its source's elements name files
 } chi_files;

@@ -126,7 +126,6 @@ static const chi_stage augment_stage = {
 	.free = augment_free,
 	.seek = augment_seek,
 	.signature = augment_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 static choir_status check(const choir_dataset *d, const char *column, choir_augment_options *o,

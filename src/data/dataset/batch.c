@@ -65,7 +65,6 @@ static const chi_stage batch_stage = {
 	.rewind = batch_rewind,
 	.peek = chi_peek_from,
 	.seek = batch_seek,
-	.files = CHI_FILES_THROUGH,
 };
 
 static bool fits(const choir_dataset *from, size_t i, int64_t size)
@@ -182,7 +181,6 @@ static const chi_stage unbatch_stage = {
 	.rewind = unbatch_rewind,
 	.free = unbatch_free,
 	.seek = unbatch_seek,
-	.files = CHI_FILES_THROUGH,
 };
 
 choir_dataset *choir_dataset_unbatch(choir_dataset *from)

@@ -130,7 +130,6 @@ static const chi_stage cache_stage = {
 	.free = cache_free,
 	.seek = cache_seek,
 	.share = cache_share,
-	.files = CHI_FILES_THROUGH,
 };
 
 choir_dataset *choir_dataset_cache(choir_dataset *from, const char *path)

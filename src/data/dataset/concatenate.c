@@ -63,7 +63,6 @@ static const chi_stage concatenate_stage = {
 	.read = concatenate_read,
 	.rewind = concatenate_rewind,
 	.seek = concatenate_seek,
-	.files = CHI_FILES_THROUGH,
 };
 
 static int64_t sum(int64_t a, int64_t b)

@@ -151,7 +151,6 @@ static const chi_stage map_stage = {
 	.rewind = map_rewind,
 	.free = map_free,
 	.seek = map_seek,
-	.files = CHI_FILES_THROUGH,
 };
 
 static bool map_capacity(map *m, int threads)
@@ -264,7 +263,6 @@ static const chi_stage filter_stage = {
 	.read = filter_read,
 	.rewind = chi_rewind_from,
 	.free = filter_free,
-	.files = CHI_FILES_THROUGH,
 };
 
 choir_dataset *choir_dataset_filter(choir_dataset *from, choir_filter_fn *fn, void *user)

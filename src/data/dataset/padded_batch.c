@@ -135,7 +135,6 @@ static const chi_stage pad_stage = {
 	.free = pad_free,
 	.seek = pad_seek,
 	.signature = pad_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 static const char *value_fault(choir_dtype dtype, double value)

@@ -236,7 +236,6 @@ static const chi_stage prefetch_stage = {
 	.peek = prefetch_peek,
 	.free = prefetch_free,
 	.seek = chi_seek_from,
-	.files = CHI_FILES_THROUGH,
 };
 
 static bool make_ring(prefetch *p)

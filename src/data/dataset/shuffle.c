@@ -200,7 +200,6 @@ static const chi_stage shuffle_stage = {
 	.rewind = shuffle_rewind,
 	.free = shuffle_free,
 	.signature = shuffle_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 static bool reserve(shuffle *s, const choir_dataset *from)

@@ -75,7 +75,6 @@ static void standardize_free(choir_dataset *d)
 	.reorderable = true, \
 	.seek = chi_seek_from, \
 	.signature = standardize_signature, \
-	.files = CHI_FILES_THROUGH, \
 }
 // clang-format on
 static const chi_stage standardize_stage = STAGE("standardize");

@@ -111,7 +111,6 @@ static const chi_stage take_stage = {
 	.peek = chi_peek_from,
 	.seek = take_seek,
 	.signature = subset_signature,
-	.files = CHI_FILES_THROUGH,
 };
 static const chi_stage skip_stage = {
 	.name = "skip",
@@ -121,7 +120,6 @@ static const chi_stage skip_stage = {
 	.peek = skip_peek,
 	.seek = skip_seek,
 	.signature = subset_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 static subset *subset_new(const chi_stage *stage, choir_dataset *from, int64_t count)
@@ -255,7 +253,6 @@ static const chi_stage shard_stage = {
 	.rewind = shard_rewind,
 	.seek = shard_seek,
 	.signature = shard_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 static void shard_count(shard *s, const choir_dataset *from)

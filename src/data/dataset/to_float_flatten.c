@@ -132,7 +132,6 @@ static const chi_stage to_float_stage = {
 	.seek = chi_seek_from,
 	.reorderable = true,
 	.signature = to_float_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 choir_dataset *choir_dataset_to_float(choir_dataset *from, const char *column, double scale)
@@ -195,7 +194,6 @@ static const chi_stage flatten_stage = {
 	.peek = chi_peek_from,
 	.reorderable = true,
 	.seek = chi_seek_from,
-	.files = CHI_FILES_THROUGH,
 };
 
 choir_dataset *choir_dataset_flatten(choir_dataset *from, const char *column)

@@ -126,7 +126,6 @@ static const chi_stage window_stage = {
 	.free = window_free,
 	.seek = window_seek,
 	.signature = window_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 static int64_t count_windows(const window *w, int64_t examples)

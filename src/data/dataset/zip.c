@@ -86,7 +86,6 @@ static const chi_stage zip_stage = {
 	.rewind = zip_rewind,
 	.peek = zip_peek,
 	.seek = zip_seek,
-	.files = CHI_FILES_THROUGH,
 };
 
 static bool check_lengths(const choir_dataset *a, const choir_dataset *b)

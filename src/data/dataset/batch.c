@@ -136,7 +136,6 @@ choir_dataset *choir_dataset_batch_drop_remainder(choir_dataset *from, int64_t s
 
 typedef struct {
 	choir_dataset base;
-	chi_row_buffer stage;
 	int64_t staged, taken;
 } unbatch;
 
@@ -146,12 +145,12 @@ static choir_status unbatch_read(
 	unbatch *u = (unbatch *) d;
 	if (u->taken == u->staged) {
 		u->taken = u->staged = 0;
-		CHOIR_TRY(
-				chi_dataset_read(d->from[0], u->stage.column, d->from[0]->spec.batch, &u->staged));
+		CHOIR_TRY(chi_dataset_read(
+				d->from[0], u->base.rows.column, d->from[0]->spec.batch, &u->staged));
 	}
 	int64_t left = u->staged - u->taken;
 	*got = want < left ? want : left;
-	CHOIR_TRY(chi_row_buffer_copy(d, column, &u->stage, u->taken, *got));
+	CHOIR_TRY(chi_row_buffer_copy(d, column, &u->base.rows, u->taken, *got));
 	u->taken += *got;
 	return CHOIR_OK;
 }
@@ -170,16 +169,10 @@ static choir_status unbatch_seek(choir_dataset *d, int64_t elements)
 	return chi_dataset_read_over(d, whole * unit, elements);
 }
 
-static void unbatch_free(choir_dataset *d)
-{
-	chi_row_buffer_free(&((unbatch *) d)->stage);
-}
-
 static const chi_stage unbatch_stage = {
 	.name = "unbatch",
 	.read = unbatch_read,
 	.rewind = unbatch_rewind,
-	.free = unbatch_free,
 	.seek = unbatch_seek,
 };
 
@@ -198,7 +191,7 @@ choir_dataset *choir_dataset_unbatch(choir_dataset *from)
 	d->spec.global = CHOIR_UNKNOWN_CARDINALITY;
 	d->spec.full = d->ragged = false;
 	d->elements = d->spec.examples;
-	if (!chi_row_buffer_new(d, from->spec.batch, &u->stage))
+	if (!chi_row_buffer_new(d, from->spec.batch, &u->base.rows))
 		return chi_dataset_discard(d);
 	return d;
 }

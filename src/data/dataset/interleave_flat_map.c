@@ -18,7 +18,6 @@ typedef struct {
 	void *user;
 	int64_t cycle, block;
 	bool ahead;
-	chi_row_buffer element;
 	opened *open;
 	int64_t made;
 	int64_t place;
@@ -39,7 +38,7 @@ static choir_status call(interleave *v, choir_dataset **made)
 	chi_error before; // hidden from fn
 	chi_error_save(&before);
 	chi_error_clear();
-	chi_components_of(v->base.from[0], v->element.column, 0, 1, in);
+	chi_components_of(v->base.from[0], v->base.rows.column, 0, 1, in);
 	chi_mutex_check_none_held();
 	*made = v->fn(in, v->user);
 	if (*made) {
@@ -55,7 +54,7 @@ static choir_status open_next(interleave *v)
 {
 	choir_dataset *from = v->base.from[0], *inner;
 	int64_t n;
-	choir_status status = chi_dataset_read(from, v->element.column, 1, &n);
+	choir_status status = chi_dataset_read(from, v->base.rows.column, 1, &n);
 	if (status == CHOIR_END) {
 		v->dry = true;
 		return CHOIR_OK;
@@ -170,7 +169,6 @@ static void interleave_free(choir_dataset *d)
 	interleave *v = (interleave *) d;
 	close_all(v);
 	chi_free(v->open);
-	chi_row_buffer_free(&v->element);
 }
 
 #define INTERLEAVE_STAGE(subject, sharded) \
@@ -225,7 +223,7 @@ static choir_dataset *make(const chi_stage *stage, choir_dataset *from,
 	d->elements = d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
 	v->open = chi_alloc_array((size_t) v->cycle, sizeof *v->open);
 	if (!v->open || (o->columns && !chi_dataset_set_columns(d, o->n, o->columns)) ||
-			!chi_row_buffer_new(from, 1, &v->element))
+			!chi_row_buffer_new(from, 1, &v->base.rows))
 		return chi_dataset_discard(d);
 	return d;
 }

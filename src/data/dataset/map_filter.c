@@ -18,7 +18,6 @@ typedef struct {
 	choir_map_fn *fn;
 	void *user;
 	chi_team *team;
-	chi_row_buffer stage;
 	int64_t capacity;
 	int64_t *examples;
 	chi_row_buffer *spare;
@@ -41,7 +40,7 @@ static choir_status call(map *m, int member, int64_t i)
 	choir_component in[CHI_MAX_COLUMNS], out[CHI_MAX_COLUMNS];
 	chi_component_capacity capacity[CHI_MAX_COLUMNS];
 	void *to[CHI_MAX_COLUMNS];
-	chi_components_of(from, m->stage.column, row_of(m, i), m->examples[i], in);
+	chi_components_of(from, m->base.rows.column, row_of(m, i), m->examples[i], in);
 	chi_columns_move(d, m->column, row_of(m, i), to);
 	for (size_t k = 0; k < d->spec.n; k++)
 		if (!to[k])
@@ -102,7 +101,7 @@ static choir_status map_read(choir_dataset *d, void *const column[], int64_t wan
 	}
 	if (!d->spec.batch && want > m->capacity)
 		want = m->capacity;
-	CHOIR_TRY(chi_dataset_read(from, m->stage.column, want, &n));
+	CHOIR_TRY(chi_dataset_read(from, m->base.rows.column, want, &n));
 	if (d->spec.batch)
 		m->examples[0] = n;
 	else
@@ -136,7 +135,6 @@ static void map_free(choir_dataset *d)
 	map *m = (map *) d;
 	int members = m->team ? chi_team_members(m->team) : 0;
 	chi_team_free(m->team);
-	chi_row_buffer_free(&m->stage);
 	for (int i = 0; m->spare && i < members; i++)
 		chi_row_buffer_free(&m->spare[i]);
 	chi_free(m->spare);
@@ -171,7 +169,7 @@ static bool map_capacity(map *m, int threads)
 	for (int i = 0; i < threads; i++)
 		if (!chi_row_buffer_new(d, chi_dataset_unit(d), &m->spare[i]))
 			return false;
-	return chi_row_buffer_new(d->from[0], m->capacity * chi_dataset_unit(d), &m->stage);
+	return chi_row_buffer_new(d->from[0], m->capacity * chi_dataset_unit(d), &m->base.rows);
 }
 
 static choir_status map_options(choir_map_options *o, const choir_map_options *given)
@@ -215,14 +213,13 @@ typedef struct {
 	choir_dataset base;
 	choir_filter_fn *fn;
 	void *user;
-	chi_row_buffer stage;
 	int64_t capacity;
 } filter;
 
 static bool passes(const filter *f, int64_t at, int64_t examples)
 {
 	choir_component in[CHI_MAX_COLUMNS];
-	chi_components_of(f->base.from[0], f->stage.column, at, examples, in);
+	chi_components_of(f->base.from[0], f->base.rows.column, at, examples, in);
 	chi_mutex_check_none_held();
 	return f->fn(in, f->user);
 }
@@ -235,26 +232,21 @@ static choir_status filter_read(choir_dataset *d, void *const column[], int64_t 
 	if (!d->spec.batch && want > f->capacity)
 		want = f->capacity;
 	while (*got == 0) {
-		CHOIR_TRY(chi_dataset_read(d->from[0], f->stage.column, want, &n));
+		CHOIR_TRY(chi_dataset_read(d->from[0], f->base.rows.column, want, &n));
 		if (unit > 1 || d->spec.batch) {
 			if (!passes(f, 0, n))
 				continue;
 			*got = n;
-			return chi_row_buffer_copy(d, column, &f->stage, 0, n);
+			return chi_row_buffer_copy(d, column, &f->base.rows, 0, n);
 		}
 		for (int64_t i = 0; i < n; i++) {
 			if (!passes(f, i, 1))
 				continue;
 			chi_columns_move(d, column, (*got)++, to);
-			CHOIR_TRY(chi_row_buffer_copy(d, to, &f->stage, i, 1));
+			CHOIR_TRY(chi_row_buffer_copy(d, to, &f->base.rows, i, 1));
 		}
 	}
 	return CHOIR_OK;
-}
-
-static void filter_free(choir_dataset *d)
-{
-	chi_row_buffer_free(&((filter *) d)->stage);
 }
 
 static const chi_stage filter_stage = {
@@ -262,7 +254,6 @@ static const chi_stage filter_stage = {
 	.calls = true,
 	.read = filter_read,
 	.rewind = chi_rewind_from,
-	.free = filter_free,
 };
 
 choir_dataset *choir_dataset_filter(choir_dataset *from, choir_filter_fn *fn, void *user)
@@ -282,7 +273,7 @@ choir_dataset *choir_dataset_filter(choir_dataset *from, choir_filter_fn *fn, vo
 	f->capacity = d->spec.batch ? d->spec.batch : chi_block_examples(from);
 	d->elements = d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
 	d->ragged = from->ragged || chi_dataset_has_short_batch(from);
-	if (!chi_row_buffer_new(d, f->capacity, &f->stage))
+	if (!chi_row_buffer_new(d, f->capacity, &f->base.rows))
 		return chi_dataset_discard(d);
 	return d;
 }

@@ -11,7 +11,6 @@
 typedef struct {
 	choir_dataset base;
 	double value[CHI_MAX_COLUMNS];
-	chi_row_buffer stage;
 	int64_t done;
 } pad;
 
@@ -47,7 +46,7 @@ static void copy_in(char *to, const choir_shape *large, const char *from, const 
 static choir_status target(const pad *p, size_t i, int64_t examples, choir_shape *shape)
 {
 	const choir_column *c = &p->base.spec.column[i];
-	const chi_ragged_value *value = p->stage.column[i];
+	const chi_ragged_value *value = p->base.rows.column[i];
 	*shape = c->shape;
 	for (int a = 0; a < shape->rank; a++) {
 		bool known = shape->dim[a] != CHOIR_UNKNOWN;
@@ -71,7 +70,7 @@ static choir_status target(const pad *p, size_t i, int64_t examples, choir_shape
 static choir_status pad_column(const pad *p, size_t i, void *column, int64_t examples)
 {
 	const choir_column *c = &p->base.spec.column[i];
-	const chi_ragged_value *value = p->stage.column[i];
+	const chi_ragged_value *value = p->base.rows.column[i];
 	const size_t size = chi_dtype_size(c->dtype);
 	choir_shape shape;
 	CHOIR_TRY(target(p, i, examples, &shape));
@@ -93,14 +92,14 @@ static choir_status pad_read(choir_dataset *d, void *const column[], int64_t wan
 	(void) want;
 	pad *p = (pad *) d;
 	choir_dataset *from = d->from[0];
-	CHOIR_TRY(chi_dataset_fill(from, p->stage.column, d->spec.batch, got));
+	CHOIR_TRY(chi_dataset_fill(from, p->base.rows.column, d->spec.batch, got));
 	if (d->spec.full && *got < d->spec.batch)
 		return CHOIR_END;
 	for (size_t i = 0; i < d->spec.n; i++)
 		if (chi_shape_varies(&from->spec.column[i].shape))
 			CHOIR_TRY(pad_column(p, i, column[i], *got));
 		else if (column[i])
-			memcpy(column[i], p->stage.column[i], (size_t) *got * d->bytes[i]);
+			memcpy(column[i], p->base.rows.column[i], (size_t) *got * d->bytes[i]);
 	p->done++;
 	return CHOIR_OK;
 }
@@ -123,16 +122,10 @@ static uint64_t pad_signature(const choir_dataset *d)
 	return chi_hash_bytes(((const pad *) d)->value, d->spec.n * sizeof(double));
 }
 
-static void pad_free(choir_dataset *d)
-{
-	chi_row_buffer_free(&((pad *) d)->stage);
-}
-
 static const chi_stage pad_stage = {
 	.name = "padded_batch",
 	.read = pad_read,
 	.rewind = pad_rewind,
-	.free = pad_free,
 	.seek = pad_seek,
 	.signature = pad_signature,
 };
@@ -227,7 +220,7 @@ choir_dataset *choir_dataset_padded_batch(
 	if (!p)
 		return NULL;
 	chi_batch_count(&p->base, size, o.drop_remainder);
-	if (!chi_row_buffer_new(from, size, &p->stage) || !apply_options(p, &o))
+	if (!chi_row_buffer_new(from, size, &p->base.rows) || !apply_options(p, &o))
 		return chi_dataset_discard(&p->base);
 	return &p->base;
 }

@@ -13,7 +13,6 @@ typedef struct {
 	int64_t length, shift, stride;
 	bool drop;
 	int64_t span;
-	chi_row_buffer buffer; // from the next window on
 	int64_t filled;
 	int64_t skip;
 } window;
@@ -29,7 +28,7 @@ static choir_status top_up(window *w)
 	}
 	if (w->filled == w->span)
 		return CHOIR_OK;
-	chi_columns_move(from, w->buffer.column, w->filled, to);
+	chi_columns_move(from, w->base.rows.column, w->filled, to);
 	choir_status status = chi_dataset_fill(from, to, w->span - w->filled, &n);
 	if (status != CHOIR_OK && status != CHOIR_END)
 		return status;
@@ -54,7 +53,7 @@ static choir_status emit(const window *w, void *const column[])
 		}
 		for (int64_t k = 0; to && k < n; k++)
 			memcpy(to + (size_t) k * bytes,
-					(char *) w->buffer.column[i] + (size_t) (k * w->stride) * bytes, bytes);
+					(char *) w->base.rows.column[i] + (size_t) (k * w->stride) * bytes, bytes);
 	}
 	return CHOIR_OK;
 }
@@ -65,7 +64,7 @@ static void move_on(window *w)
 	int64_t left = w->filled > w->shift ? w->filled - w->shift : 0;
 	w->skip = w->filled < w->shift ? w->shift - w->filled : 0;
 	for (size_t i = 0; i < from->spec.n; i++) {
-		char *rows = w->buffer.column[i];
+		char *rows = w->base.rows.column[i];
 		memmove(rows, rows + (size_t) w->shift * (left ? from->bytes[i] : 0),
 				(size_t) left * from->bytes[i]);
 	}
@@ -114,16 +113,10 @@ static uint64_t window_signature(const choir_dataset *d)
 	return chi_hash_bytes(lengths, sizeof lengths);
 }
 
-static void window_free(choir_dataset *d)
-{
-	chi_row_buffer_free(&((window *) d)->buffer);
-}
-
 static const chi_stage window_stage = {
 	.name = "window",
 	.read = window_read,
 	.rewind = window_rewind,
-	.free = window_free,
 	.seek = window_seek,
 	.signature = window_signature,
 };
@@ -207,7 +200,7 @@ choir_dataset *choir_dataset_window(choir_dataset *from, const choir_window_opti
 			chi_int64_add(w->span, 1, &w->span);
 	if (!fits)
 		choir_fail(CHOIR_INVALID, "window: length times stride is too large");
-	if (!fits || !add_axis(w) || !chi_row_buffer_new(from, w->span, &w->buffer))
+	if (!fits || !add_axis(w) || !chi_row_buffer_new(from, w->span, &w->base.rows))
 		return chi_dataset_discard(d);
 	d->elements = d->spec.examples = count_windows(w, from->elements);
 	return d;

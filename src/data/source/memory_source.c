@@ -8,7 +8,6 @@
 typedef struct {
 	choir_dataset base;
 	const char *data[CHI_MAX_COLUMNS];
-	chi_row_buffer copy;
 } memory;
 
 static choir_status memory_range(
@@ -29,16 +28,10 @@ static const void *memory_peek(choir_dataset *d, size_t column, int64_t first, i
 	return m->data[column] ? m->data[column] + (size_t) first * d->bytes[column] : NULL;
 }
 
-static void memory_free(choir_dataset *d)
-{
-	chi_row_buffer_free(&((memory *) d)->copy);
-}
-
 static const chi_stage memory_stage = {
 	.name = "memory dataset",
 	.range = memory_range,
 	.peek = memory_peek,
-	.free = memory_free,
 };
 
 static bool check_data(const choir_dataset *d, const choir_column columns[])
@@ -65,12 +58,12 @@ static bool check_data(const choir_dataset *d, const choir_column columns[])
 static bool copy_data(memory *m)
 {
 	choir_dataset *d = &m->base;
-	if (!chi_row_buffer_new(d, d->spec.examples, &m->copy))
+	if (!chi_row_buffer_new(d, d->spec.examples, &m->base.rows))
 		return false;
 	if (d->spec.examples > 0)
-		memory_range(d, m->copy.column, 0, d->spec.examples);
+		memory_range(d, m->base.rows.column, 0, d->spec.examples);
 	for (size_t i = 0; i < d->spec.n; i++)
-		m->data[i] = m->copy.column[i];
+		m->data[i] = m->base.rows.column[i];
 	return true;
 }
 

@@ -72,7 +72,6 @@ choir_dataset *choir_range_dataset_new(
 
 typedef struct {
 	choir_dataset base;
-	chi_row_buffer example;
 } constant;
 
 static choir_status constant_range(
@@ -82,7 +81,7 @@ static choir_status constant_range(
 	(void) first;
 	for (size_t i = 0; i < d->spec.n; i++)
 		for (int64_t k = 0; k < count && column[i]; k++)
-			memcpy((char *) column[i] + (size_t) k * d->bytes[i], c->example.column[i],
+			memcpy((char *) column[i] + (size_t) k * d->bytes[i], c->base.rows.column[i],
 					d->bytes[i]);
 	return CHOIR_OK;
 }
@@ -101,16 +100,10 @@ static choir_status constant_seek(choir_dataset *d, int64_t elements)
 	return CHOIR_OK;
 }
 
-static void constant_free(choir_dataset *d)
-{
-	chi_row_buffer_free(&((constant *) d)->example);
-}
-
 static const chi_stage constant_stage = {
 	.name = "constant dataset",
 	.range = constant_range,
 	.read = constant_read,
-	.free = constant_free,
 	.seek = constant_seek,
 };
 
@@ -126,11 +119,11 @@ choir_dataset *choir_constant_dataset_new(int64_t examples, size_t n, const choi
 	choir_dataset *d = &c->base;
 	d->spec.endless = examples == CHOIR_FOREVER;
 	d->random = examples != CHOIR_FOREVER;
-	bool good = chi_row_buffer_new(d, 1, &c->example);
+	bool good = chi_row_buffer_new(d, 1, &c->base.rows);
 	for (size_t i = 0; i < n && good; i++) {
 		good = columns[i].data != NULL;
 		if (good)
-			memcpy(c->example.column[i], columns[i].data, d->bytes[i]);
+			memcpy(c->base.rows.column[i], columns[i].data, d->bytes[i]);
 		else
 			choir_fail(
 					CHOIR_INVALID, "constant dataset: column \"%s\" has no data", columns[i].name);

@@ -19,7 +19,6 @@ typedef struct {
 	chi_glob paths;
 	chi_csv_rows rows;
 	chi_csv_schema schema;
-	chi_row_buffer spare; // one example, for unwanted columns
 	bool looked;
 	bool numbered;
 	int64_t before;
@@ -313,7 +312,7 @@ static choir_status csv_read(choir_dataset *d, void *const column[], int64_t wan
 	char *to[CHI_MAX_COLUMNS];
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; i < d->spec.n; i++)
-		to[i] = column[i] ? column[i] : c->spare.column[i];
+		to[i] = column[i] ? column[i] : c->base.rows.column[i];
 	while (*got < want && (status = next_row(c, to)) == CHOIR_OK) {
 		++*got;
 		if (c->numbered)
@@ -381,7 +380,6 @@ static void csv_free(choir_dataset *d)
 {
 	csv *c = (csv *) d;
 	release(c);
-	chi_row_buffer_free(&c->spare);
 	chi_places_free(&c->places);
 }
 
@@ -508,7 +506,7 @@ static csv *make(csv *c, const choir_csv_options *o)
 		if (f->category && columns[f->target].shape.rank == 0)
 			made->base.spec.categories[f->target] = f->categories;
 	}
-	if (chi_row_buffer_new(&made->base, 1, &made->spare))
+	if (chi_row_buffer_new(&made->base, 1, &made->base.rows))
 		return made;
 	return chi_dataset_discard(&made->base);
 }

@@ -443,17 +443,17 @@ static int64_t apart(int64_t stride, int64_t columns)
 static choir_status multiply(const chi_gemm *p)
 {
 	const chi_dnn_gemm gemm = {
-		.a_transposed = p->a_column != 1,
-		.b_transposed = p->b_column != 1,
+		.a_transposed = p->a.column != 1,
+		.b_transposed = p->b.column != 1,
 		.accumulate = p->accumulate,
 		.m = p->m,
 		.n = p->n,
 		.k = p->k,
-		.a_row = p->a_column != 1 ? apart(p->a_column, p->m) : apart(p->a_row, p->k),
-		.b_row = p->b_column != 1 ? apart(p->b_column, p->k) : apart(p->b_row, p->n),
+		.a_row = p->a.column != 1 ? apart(p->a.column, p->m) : apart(p->a.row, p->k),
+		.b_row = p->b.column != 1 ? apart(p->b.column, p->k) : apart(p->b.row, p->n),
 		.c_row = p->c_row,
-		.a = p->a,
-		.b = p->b,
+		.a = p->a.data,
+		.b = p->b.data,
 		.c = p->c,
 	};
 	return chi_dnn_multiply(&gemm);

@@ -115,8 +115,7 @@ choir_status choir_split(choir_tensor *x, int axis, size_t n, choir_tensor *part
 	const int64_t size = all / (int64_t) n;
 	for (size_t i = 0; i < n; i++) {
 		parts[i] = choir_slice(x, resolved, (int64_t) i * size, size);
-		if (!parts[i])
-			return chi_frame_status(x->frame);
+		CHOIR_TRY(chi_frame_made(x->frame, parts[i]));
 	}
 	return CHOIR_OK;
 }

@@ -439,8 +439,7 @@ choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, c
 	CHOIR_TRY(chi_variable_check_written(v, t));
 	choir_frame *f = t->frame;
 	choir_tensor *value = written_value(v, f, t);
-	if (value == NULL)
-		return chi_frame_status(f);
+	CHOIR_TRY(chi_frame_made(f, value));
 	if (chi_variable_enter(v) != CHOIR_OK)
 		return chi_frame_record_error(f);
 	const choir_status status = write_value(v, copy, op, value);

@@ -54,16 +54,14 @@ static choir_status bring(sparse_reduction *j, choir_tensor *const tensors[])
 		return choir_error_status();
 	for (int i = 0; i < j->n; i++) {
 		choir_tensor *t = chi_value_view(j->host, tensors[i]);
-		if (t == NULL)
-			return chi_frame_status(j->host);
+		CHOIR_TRY(chi_frame_made(j->host, t));
 		const int64_t n = t->shape.dim[0];
 		int64_t *row = chi_arena_alloc(arena, (size_t) n * sizeof *row);
 		if (row == NULL || chi_slices_indices_to_host(t, row) != CHOIR_OK)
 			return choir_error_status();
 		j->values[i] = j->op == CHOIR_MEAN ? chi_for_mean(choir_slices_values(t))
 										   : choir_slices_values(t);
-		if (j->values[i] == NULL)
-			return chi_frame_status(j->host);
+		CHOIR_TRY(chi_frame_made(j->host, j->values[i]));
 		j->part[i] = (chi_sparse_part){ n, row, j->values[i]->data };
 		if (!chi_int64_add(j->all, n, &j->all))
 			return choir_fail(CHOIR_NO_MEMORY, "reduce: too many rows");

@@ -243,8 +243,7 @@ choir_status chi_reduction_check(
 		CHOIR_TRY(chi_mean_divisor(
 				chi_cross_of(x)->strategy, x->frame, v->count, v->component, &j->divisor));
 	j->result = chi_cross_value_at(x, j->to);
-	if (j->result == NULL)
-		return chi_frame_status(x->frame);
+	CHOIR_TRY(chi_frame_made(x->frame, j->result));
 	j->by_communicator = by_communicator(chi_cross_of(x)->strategy, op, v, j->result);
 	return CHOIR_OK;
 }

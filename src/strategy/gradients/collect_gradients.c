@@ -80,8 +80,7 @@ static choir_status add(
 		return chi_frame_fail(f, CHOIR_INVALID, "%s: the gradient of \"%s\" was added twice",
 				a->table->name, v->name);
 	choir_tensor *kept = chi_tensor_retain(f, gradient);
-	if (kept == NULL)
-		return chi_frame_status(f);
+	CHOIR_TRY(chi_frame_made(f, kept));
 	g->last_replica = r->id;
 	g->position = r->gradients++;
 	r->trains = true;

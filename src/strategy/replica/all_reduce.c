@@ -32,7 +32,7 @@ static choir_status all_reduce_backward(const chi_node *node, const chi_backward
 	if (a->divisor != 1)
 		sum = choir_scale(sum, 1 / a->divisor);
 	g->gradient[0] = sum;
-	return sum == NULL ? chi_frame_status(g->dy->frame) : CHOIR_OK;
+	return chi_frame_made(g->dy->frame, sum);
 }
 
 static const chi_op all_reduce_op = {
@@ -341,8 +341,7 @@ static choir_status take_apart(batch *b, size_t first, choir_tensor *sum)
 			continue;
 		const int64_t elements = choir_shape_elements(&t->shape);
 		b->out[i] = choir_reshape(choir_slice(sum, 0, at, elements), t->shape);
-		if (b->out[i] == NULL)
-			return chi_frame_status(b->replica->frame);
+		CHOIR_TRY(chi_frame_made(b->replica->frame, b->out[i]));
 		b->done[i] = true;
 		at += elements;
 	}
@@ -364,7 +363,7 @@ static choir_status reduce_unpacked(batch *b, size_t i)
 {
 	b->out[i] = choir_replica_all_reduce(b->replica, b->op, b->in[i]);
 	b->done[i] = true;
-	return b->out[i] == NULL ? chi_frame_status(b->replica->frame) : CHOIR_OK;
+	return chi_frame_made(b->replica->frame, b->out[i]);
 }
 
 static choir_status reduce_all(batch *b)

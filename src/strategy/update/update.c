@@ -133,8 +133,7 @@ choir_status chi_update_write(
 	if (u->chunk != NULL)
 		return chi_update_chunk_write(u, v, op, t);
 	t = chi_update_rows(u, t);
-	if (t == NULL)
-		return chi_frame_status(update->frame);
+	CHOIR_TRY(chi_frame_made(update->frame, t));
 	CHOIR_TRY(chi_variable_check_written(v, t));
 	return chi_update_wrote(u, v, chi_variable_write(v, chi_update_copy_of(u, v), op, t));
 }
@@ -238,8 +237,7 @@ static choir_status join_returned(const chi_update *u)
 			if ((v->component[k] = chi_value_view(f, v->component[k])) == NULL)
 				return chi_frame_status(f);
 		v->component[0] = chi_shards_join_rows(v->count, v->component);
-		if (v->component[0] == NULL)
-			return chi_frame_status(f);
+		CHOIR_TRY(chi_frame_made(f, v->component[0]));
 		v->device[0] = choir_tensor_device(v->component[0]);
 		v->count = 1;
 	}
@@ -379,8 +377,7 @@ static choir_status keep_given(const chi_update *u)
 	choir_values *given = u->cross->call_args;
 	for (size_t i = 0; i < given->n; i++) {
 		choir_value *v = steady(u, given->leaf[i].value);
-		if (v == NULL)
-			return chi_frame_status(u->cross->base.frame);
+		CHOIR_TRY(chi_frame_made(u->cross->base.frame, v));
 		given->leaf[i].value = v;
 	}
 	return CHOIR_OK;

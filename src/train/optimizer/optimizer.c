@@ -244,8 +244,7 @@ choir_status choir_optimizer_add_gradient_memory(choir_optimizer *o, choir_repli
 		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the gradient of \"%s\" is NULL",
 				o->kind->name, v->name);
 	choir_tensor *t = choir_borrow(r->frame, v->dtype, v->shape, gradient);
-	if (t == NULL)
-		return chi_frame_status(r->frame);
+	CHOIR_TRY(chi_frame_made(r->frame, t));
 	t->borrowed = false;
 	const choir_status status = choir_optimizer_add_gradient(o, r, v, t);
 	chi_tensor_drop(t);
@@ -331,8 +330,7 @@ static choir_status minimize(
 				"needed, as from choir_replica_average_loss",
 				o->kind->name, chi_shape_print(&loss->shape, text));
 	loss = choir_optimizer_scale_loss(o, g.replica, loss);
-	if (loss == NULL)
-		return chi_frame_status(f);
+	CHOIR_TRY(chi_frame_made(f, loss));
 	CHOIR_TRY(find_sources(o, tape, c, &g.source, &n));
 	CHOIR_TRY(chi_tape_backward(tape, loss, n, g.source, give_ready, &g));
 	return chi_gradients_apply(o->apply, g.replica);
@@ -361,8 +359,7 @@ static choir_status check_pair(choir_optimizer *o, choir_cross *x, size_t i,
 	if (v == NULL)
 		return chi_frame_fail(x->frame, CHOIR_INVALID,
 				"%s: distributed_apply: variable %zu is NULL", o->kind->name, i);
-	if (g == NULL)
-		return chi_frame_status(x->frame);
+	CHOIR_TRY(chi_frame_made(x->frame, g));
 	if (g->component == NULL)
 		return chi_frame_fail(x->frame, CHOIR_INVALID,
 				"%s: distributed_apply: the gradient of \"%s\" is %s; tensors are needed",

@@ -163,17 +163,15 @@ static void print_line(choir_supervisor_kind kind, int worker, const char *line,
 	fflush(to);
 }
 
-static bool open_events(void)
+static choir_status open_events(void)
 {
 	if (given.events == NULL)
-		return true;
+		return CHOIR_OK;
 	events = fopen(given.events, "we");
-	if (events == NULL) {
-		choir_fail(CHOIR_IO, "--events %s: %s", given.events, strerror(errno));
-		return false;
-	}
+	if (events == NULL)
+		return choir_fail(CHOIR_IO, "--events %s: %s", given.events, strerror(errno));
 	setvbuf(events, NULL, _IOLBF, BUFSIZ);
-	return true;
+	return CHOIR_OK;
 }
 
 static bool close_events(void)
@@ -220,7 +218,7 @@ static int run_job(const char *const *program)
 			.lost_after = given.lost_after, .start_timeout = given.start_timeout,
 			.stall = given.stall, .stop_timeout = given.stop_timeout, .report = print_line,
 			.servers = (int) given.servers));
-	if (running == NULL || !open_events())
+	if (running == NULL || open_events() != CHOIR_OK)
 		return failed(&self);
 	catch_signals(stop_job);
 	const choir_status status = choir_supervisor_run(running);

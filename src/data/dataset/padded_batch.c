@@ -156,7 +156,7 @@ static const char *value_fault(choir_dtype dtype, double value)
 	return value == 0 ? NULL : "not 0, the only padding value of f16 and bf16";
 }
 
-static bool give_shape(pad *p, size_t i, const choir_shape *asked)
+static choir_status give_shape(pad *p, size_t i, const choir_shape *asked)
 {
 	choir_dataset *d = &p->base;
 	choir_shape *shape = &d->spec.column[i].shape;
@@ -164,24 +164,21 @@ static bool give_shape(pad *p, size_t i, const choir_shape *asked)
 	for (int a = 0; fits && a < shape->rank; a++)
 		fits = asked->dim[a] == shape->dim[a] ||
 				(shape->dim[a] == CHOIR_UNKNOWN && asked->dim[a] >= 1);
-	if (!fits) {
-		choir_fail(CHOIR_INVALID,
+	if (!fits)
+		return choir_fail(CHOIR_INVALID,
 				"padded_batch: column \"%s\": the padded shape differs in rank or in a fixed "
 				"dimension; only dimensions that vary can be set",
 				d->spec.column[i].name);
-		return false;
-	}
 	*shape = *asked;
 	if (chi_shape_varies(shape))
-		return true;
+		return CHOIR_OK;
 	if (chi_shape_bytes(shape, d->spec.column[i].dtype, &d->bytes[i]))
-		return true;
-	choir_fail(CHOIR_INVALID, "padded_batch: column \"%s\": an example has too many bytes",
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID, "padded_batch: column \"%s\": an example has too many bytes",
 			d->spec.column[i].name);
-	return false;
 }
 
-static bool apply_options(pad *p, const choir_padded_batch_options *o)
+static choir_status apply_options(pad *p, const choir_padded_batch_options *o)
 {
 	choir_dataset *d = &p->base;
 	size_t bytes;
@@ -190,22 +187,17 @@ static bool apply_options(pad *p, const choir_padded_batch_options *o)
 		bool varies = chi_shape_varies(&c->shape);
 		p->value[i] = o->padding_values ? o->padding_values[i] : 0;
 		const char *fault = value_fault(c->dtype, p->value[i]);
-		if (fault && varies) {
-			choir_fail(CHOIR_INVALID, "padded_batch: column \"%s\": %g is %s", c->name,
+		if (fault && varies)
+			return choir_fail(CHOIR_INVALID, "padded_batch: column \"%s\": %g is %s", c->name,
 					p->value[i], fault);
-			return false;
-		}
-		if (o->padded_shapes && !give_shape(p, i, &o->padded_shapes[i]))
-			return false;
-		if (!chi_size_multiply((size_t) d->spec.batch, d->bytes[i], &bytes) ||
-				bytes > PTRDIFF_MAX) {
-			choir_fail(CHOIR_INVALID,
+		if (o->padded_shapes)
+			CHOIR_TRY(give_shape(p, i, &o->padded_shapes[i]));
+		if (!chi_size_multiply((size_t) d->spec.batch, d->bytes[i], &bytes) || bytes > PTRDIFF_MAX)
+			return choir_fail(CHOIR_INVALID,
 					"padded_batch: %lld examples of column \"%s\" do not fit in a tensor",
 					(long long) d->spec.batch, c->name);
-			return false;
-		}
 	}
-	return true;
+	return CHOIR_OK;
 }
 
 choir_dataset *choir_dataset_padded_batch(
@@ -220,7 +212,7 @@ choir_dataset *choir_dataset_padded_batch(
 	if (!p)
 		return NULL;
 	chi_batch_count(&p->base, size, o.drop_remainder);
-	if (!chi_row_buffer_new(from, size, &p->base.rows) || !apply_options(p, &o))
+	if (!chi_row_buffer_new(from, size, &p->base.rows) || apply_options(p, &o) != CHOIR_OK)
 		return chi_dataset_discard(&p->base);
 	return &p->base;
 }

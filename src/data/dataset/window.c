@@ -130,16 +130,14 @@ static int64_t count_windows(const window *w, int64_t examples)
 	return examples < w->span ? 0 : (examples - w->span) / w->shift + 1;
 }
 
-static bool add_axis(window *w)
+static choir_status add_axis(window *w)
 {
 	choir_dataset *d = &w->base;
 	for (size_t i = 0; i < d->spec.n; i++) {
 		choir_column *c = &d->spec.column[i];
-		if (chi_shape_varies(&c->shape)) {
-			choir_fail(CHOIR_UNSUPPORTED,
+		if (chi_shape_varies(&c->shape))
+			return choir_fail(CHOIR_UNSUPPORTED,
 					"window: the shape of column \"%s\" varies; a fixed shape needed", c->name);
-			return false;
-		}
 		if (c->shape.rank < CHOIR_MAX_RANK) {
 			memmove(c->shape.dim + 1, c->shape.dim,
 					(size_t) c->shape.rank * sizeof c->shape.dim[0]);
@@ -153,11 +151,11 @@ static bool add_axis(window *w)
 				continue;
 			}
 		}
-		choir_fail(CHOIR_INVALID, "window: %lld examples of column \"%s\" do not fit in a tensor",
+		return choir_fail(CHOIR_INVALID,
+				"window: %lld examples of column \"%s\" do not fit in a tensor",
 				(long long) w->length, c->name);
-		return false;
 	}
-	return true;
+	return CHOIR_OK;
 }
 
 // False: from is freed.
@@ -200,7 +198,7 @@ choir_dataset *choir_dataset_window(choir_dataset *from, const choir_window_opti
 			chi_int64_add(w->span, 1, &w->span);
 	if (!fits)
 		choir_fail(CHOIR_INVALID, "window: length times stride is too large");
-	if (!fits || !add_axis(w) || !chi_row_buffer_new(from, w->span, &w->base.rows))
+	if (!fits || add_axis(w) != CHOIR_OK || !chi_row_buffer_new(from, w->span, &w->base.rows))
 		return chi_dataset_discard(d);
 	d->elements = d->spec.examples = count_windows(w, from->elements);
 	return d;

@@ -113,23 +113,19 @@ static bool check_lengths(const choir_dataset *a, const choir_dataset *b)
 	return false;
 }
 
-static bool check_names(const choir_dataset *a, const choir_dataset *b)
+static choir_status check_names(const choir_dataset *a, const choir_dataset *b)
 {
-	if (a->spec.n + b->spec.n > CHI_MAX_COLUMNS) {
-		choir_fail(CHOIR_INVALID,
+	if (a->spec.n + b->spec.n > CHI_MAX_COLUMNS)
+		return choir_fail(CHOIR_INVALID,
 				"zip: the datasets have %zu and %zu columns; at most %d together", a->spec.n,
 				b->spec.n, (int) CHI_MAX_COLUMNS);
-		return false;
-	}
 	for (size_t i = 0; i < b->spec.n; i++) {
 		const char *name = b->spec.column[i].name;
-		if (chi_column_find(a, name) < a->spec.n) {
-			choir_fail(CHOIR_INVALID,
+		if (chi_column_find(a, name) < a->spec.n)
+			return choir_fail(CHOIR_INVALID,
 					"zip: both datasets have a column \"%s\"; the names must differ", name);
-			return false;
-		}
 	}
-	return true;
+	return CHOIR_OK;
 }
 
 choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b)
@@ -143,7 +139,7 @@ choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b)
 		return chi_refuse(
 				a, CHOIR_INVALID, "zip: both datasets are the same object; two datasets needed");
 	zip *z = NULL;
-	if (check_names(a, b) && check_lengths(a, b))
+	if (check_names(a, b) == CHOIR_OK && check_lengths(a, b))
 		z = chi_transform_new(&zip_stage, sizeof *z, a);
 	else
 		choir_dataset_free(a);

@@ -34,25 +34,21 @@ static const chi_stage memory_stage = {
 	.peek = memory_peek,
 };
 
-static bool check_data(const choir_dataset *d, const choir_column columns[])
+static choir_status check_data(const choir_dataset *d, const choir_column columns[])
 {
 	for (size_t i = 0; i < d->spec.n; i++) {
 		size_t size;
-		if (!columns[i].data && d->spec.examples > 0) {
-			choir_fail(
+		if (!columns[i].data && d->spec.examples > 0)
+			return choir_fail(
 					CHOIR_INVALID, "memory dataset: column \"%s\" has no data", columns[i].name);
-			return false;
-		}
 		if (!chi_size_multiply((size_t) d->spec.examples, d->bytes[i], &size) ||
-				size > PTRDIFF_MAX) {
-			choir_fail(CHOIR_INVALID,
+				size > PTRDIFF_MAX)
+			return choir_fail(CHOIR_INVALID,
 					"memory dataset: column \"%s\": %lld examples "
 					"of %zu bytes do not fit in memory",
 					columns[i].name, (long long) d->spec.examples, d->bytes[i]);
-			return false;
-		}
 	}
-	return true;
+	return CHOIR_OK;
 }
 
 static bool copy_data(memory *m)
@@ -79,7 +75,7 @@ choir_dataset *choir_memory_dataset_new(
 	m->base.random = true;
 	for (size_t i = 0; i < n; i++)
 		m->data[i] = columns[i].data;
-	if (!check_data(&m->base, columns) || (copy && !copy_data(m)))
+	if (check_data(&m->base, columns) != CHOIR_OK || (copy && !copy_data(m)))
 		return chi_dataset_discard(&m->base);
 	return &m->base;
 }

@@ -32,26 +32,22 @@ static const chi_stage range_stage = {
 	.signature = range_signature,
 };
 
-static bool count_numbers(int64_t start, int64_t stop, int64_t stride, int64_t *n)
+static choir_status count_numbers(int64_t start, int64_t stop, int64_t stride, int64_t *n)
 {
 	int64_t way;
-	if (stride == 0) {
-		choir_fail(CHOIR_INVALID, "range dataset: step 0 given; any other needed");
-		return false;
-	}
+	if (stride == 0)
+		return choir_fail(CHOIR_INVALID, "range dataset: step 0 given; any other needed");
 	if (stride > 0 ? stop <= start : stop >= start) {
 		*n = 0;
-		return true;
+		return CHOIR_OK;
 	}
-	if (stride == INT64_MIN || __builtin_sub_overflow(stop, start, &way) || way == INT64_MIN) {
-		choir_fail(CHOIR_INVALID,
+	if (stride == INT64_MIN || __builtin_sub_overflow(stop, start, &way) || way == INT64_MIN)
+		return choir_fail(CHOIR_INVALID,
 				"range dataset: the distance from %lld to %lld has more than 63 bits",
 				(long long) start, (long long) stop);
-		return false;
-	}
 	const int64_t far = way < 0 ? -way : way, wide = stride < 0 ? -stride : stride;
 	*n = (far - 1) / wide + 1;
-	return true;
+	return CHOIR_OK;
 }
 
 choir_dataset *choir_range_dataset_new(
@@ -59,7 +55,7 @@ choir_dataset *choir_range_dataset_new(
 {
 	const choir_column c = { .name = column, .dtype = CHOIR_I64 };
 	int64_t n;
-	if (!count_numbers(start, stop, stride, &n))
+	if (count_numbers(start, stop, stride, &n) != CHOIR_OK)
 		return NULL;
 	range *r = chi_source_new(&range_stage, sizeof *r, 1, &c, n);
 	if (!r)

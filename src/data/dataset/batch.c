@@ -74,31 +74,25 @@ static bool fits(const choir_dataset *from, size_t i, int64_t size)
 			chi_size_multiply((size_t) size, from->bytes[i], &bytes) && bytes <= PTRDIFF_MAX;
 }
 
-bool chi_batch_possible(choir_dataset *from, const char *what, int64_t size)
+choir_status chi_batch_check(const choir_dataset *from, const char *what, int64_t size)
 {
 	if (!chi_dataset_given(from, what))
-		return false;
-	if (size < 1) {
-		chi_refuse(from, CHOIR_INVALID, "%s: batch size %lld given; at least 1 needed", what,
+		return choir_error_status();
+	if (size < 1)
+		return choir_fail(CHOIR_INVALID, "%s: batch size %lld given; at least 1 needed", what,
 				(long long) size);
-		return false;
-	}
-	if (from->spec.batch) {
-		chi_refuse(from, CHOIR_INVALID,
+	if (from->spec.batch)
+		return choir_fail(CHOIR_INVALID,
 				"%s: the dataset already has batches of %lld; single examples needed", what,
 				(long long) from->spec.batch);
-		return false;
-	}
 	for (size_t i = 0; i < from->spec.n; i++)
-		if (!fits(from, i, size)) {
-			chi_refuse(from, CHOIR_INVALID,
+		if (!fits(from, i, size))
+			return choir_fail(CHOIR_INVALID,
 					"%s: %lld examples of column \"%s\" (rank "
 					"%d, %zu bytes each) do not fit in a tensor",
 					what, (long long) size, from->spec.column[i].name,
 					from->spec.column[i].shape.rank, from->bytes[i]);
-			return false;
-		}
-	return true;
+	return CHOIR_OK;
 }
 
 void chi_batch_count(choir_dataset *d, int64_t size, bool drop_remainder)
@@ -115,8 +109,8 @@ void chi_batch_count(choir_dataset *d, int64_t size, bool drop_remainder)
 
 static choir_dataset *make(choir_dataset *from, int64_t size, bool drop_remainder)
 {
-	if (!chi_batch_possible(from, "batch", size))
-		return NULL;
+	if (chi_batch_check(from, "batch", size) != CHOIR_OK)
+		return chi_dataset_discard(from);
 	batch *b = chi_transform_new(&batch_stage, sizeof *b, from);
 	if (!b)
 		return NULL;

@@ -184,28 +184,25 @@ static const chi_stage interleave_stages[] = { INTERLEAVE_STAGE("interleave", CH
 static const chi_stage flat_map_stages[] = { INTERLEAVE_STAGE("flat_map", CHI_FILES_THROUGH),
 	INTERLEAVE_STAGE("flat_map", CHI_FILES_BEFORE) };
 
-// False: from is freed.
-static bool check(choir_dataset *from, const char *what, choir_interleave_options *o,
+static choir_status check(const choir_dataset *from, const char *what, choir_interleave_options *o,
 		const choir_interleave_options *given, choir_interleave_fn *fn)
 {
 	if (!chi_dataset_given(from, what))
-		return false;
+		return choir_error_status();
 	if (chi_options_take("the options'", o, sizeof *o, given) != CHOIR_OK)
-		chi_error_prefix("%s", what);
-	else if (!fn)
-		choir_fail(CHOIR_INVALID, "%s: the function is NULL", what);
-	else if (o->cycle_length < 0 || o->block_length < 0)
-		choir_fail(CHOIR_INVALID,
+		return chi_error_prefix("%s", what);
+	if (!fn)
+		return choir_fail(CHOIR_INVALID, "%s: the function is NULL", what);
+	if (o->cycle_length < 0 || o->block_length < 0)
+		return choir_fail(CHOIR_INVALID,
 				"%s: cycle length %lld and block length %lld given; "
 				"at least 1 each needed, or 0 for 1",
 				what, (long long) o->cycle_length, (long long) o->block_length);
-	else if (from->spec.batch)
-		choir_fail(CHOIR_INVALID, "%s: the dataset has batches of %lld; single examples needed",
-				what, (long long) from->spec.batch);
-	else
-		return true;
-	choir_dataset_free(from);
-	return false;
+	if (from->spec.batch)
+		return choir_fail(CHOIR_INVALID,
+				"%s: the dataset has batches of %lld; single examples needed", what,
+				(long long) from->spec.batch);
+	return CHOIR_OK;
 }
 
 static choir_dataset *make(const chi_stage *stage, choir_dataset *from,
@@ -232,8 +229,8 @@ choir_dataset *choir_dataset_interleave(choir_dataset *from,
 		const choir_interleave_options *options, choir_interleave_fn *fn, void *user)
 {
 	choir_interleave_options o;
-	if (!check(from, "interleave", &o, options, fn))
-		return NULL;
+	if (check(from, "interleave", &o, options, fn) != CHOIR_OK)
+		return chi_dataset_discard(from);
 	return make(&interleave_stages[o.files], from, &o, fn, user);
 }
 
@@ -241,8 +238,8 @@ choir_dataset *choir_dataset_flat_map(choir_dataset *from, const choir_interleav
 		choir_interleave_fn *fn, void *user)
 {
 	choir_interleave_options o;
-	if (!check(from, "flat_map", &o, options, fn))
-		return NULL;
+	if (check(from, "flat_map", &o, options, fn) != CHOIR_OK)
+		return chi_dataset_discard(from);
 	if (o.cycle_length > 1 || o.block_length > 0)
 		return chi_refuse(from, CHOIR_INVALID,
 				"flat_map: a cycle length or block length given; use interleave, since flat_map "

@@ -191,8 +191,8 @@ choir_dataset *choir_dataset_map(
 		return chi_dataset_discard(from);
 	if (!fn)
 		return chi_refuse(from, CHOIR_INVALID, "map: the function is NULL");
-	if (!chi_components_possible(from, "map"))
-		return NULL;
+	if (chi_components_check(from, "map") != CHOIR_OK)
+		return chi_dataset_discard(from);
 	map *m = chi_transform_new(&map_stage, sizeof *m, from);
 	if (!m)
 		return NULL;
@@ -200,9 +200,8 @@ choir_dataset *choir_dataset_map(
 	m->user = user;
 	if (o.columns && !chi_dataset_set_columns(&m->base, o.n, o.columns))
 		return chi_dataset_discard(&m->base);
-	if (!chi_components_possible(&m->base, "map"))
-		return NULL;
-	if (!map_capacity(m, o.threads ? o.threads : 1))
+	if (chi_components_check(&m->base, "map") != CHOIR_OK ||
+			!map_capacity(m, o.threads ? o.threads : 1))
 		return chi_dataset_discard(&m->base);
 	if (from->spec.batch && !from->spec.full)
 		m->base.spec.global = CHOIR_UNKNOWN_CARDINALITY;
@@ -262,8 +261,8 @@ choir_dataset *choir_dataset_filter(choir_dataset *from, choir_filter_fn *fn, vo
 		return NULL;
 	if (!fn)
 		return chi_refuse(from, CHOIR_INVALID, "filter: the function is NULL");
-	if (!chi_components_possible(from, "filter"))
-		return NULL;
+	if (chi_components_check(from, "filter") != CHOIR_OK)
+		return chi_dataset_discard(from);
 	filter *f = chi_transform_new(&filter_stage, sizeof *f, from);
 	if (!f)
 		return NULL;

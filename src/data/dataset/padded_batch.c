@@ -204,9 +204,8 @@ choir_dataset *choir_dataset_padded_batch(
 		choir_dataset *from, int64_t size, const choir_padded_batch_options *options)
 {
 	choir_padded_batch_options o;
-	if (!chi_batch_possible(from, "padded_batch", size))
-		return NULL;
-	if (chi_options_take("padded_batch: the options'", &o, sizeof o, options) != CHOIR_OK)
+	if (chi_batch_check(from, "padded_batch", size) != CHOIR_OK ||
+			chi_options_take("padded_batch: the options'", &o, sizeof o, options) != CHOIR_OK)
 		return chi_dataset_discard(from);
 	pad *p = chi_transform_new(&pad_stage, sizeof *p, from);
 	if (!p)

@@ -158,34 +158,29 @@ static choir_status add_axis(window *w)
 	return CHOIR_OK;
 }
 
-// False: from is freed.
-static bool check_options(
-		choir_dataset *from, choir_window_options *o, const choir_window_options *given)
+static choir_status check_options(
+		const choir_dataset *from, choir_window_options *o, const choir_window_options *given)
 {
 	if (!chi_dataset_given(from, "window"))
-		return false;
-	if (chi_options_take("window: the options'", o, sizeof *o, given) != CHOIR_OK)
-		;
-	else if (o->length < 1 || o->shift < 0 || o->stride < 0)
-		choir_fail(CHOIR_INVALID,
+		return choir_error_status();
+	CHOIR_TRY(chi_options_take("window: the options'", o, sizeof *o, given));
+	if (o->length < 1 || o->shift < 0 || o->stride < 0)
+		return choir_fail(CHOIR_INVALID,
 				"window: length %lld, shift %lld, stride %lld given; at least 1 each needed, or 0 "
 				"for the default of shift and stride",
 				(long long) o->length, (long long) o->shift, (long long) o->stride);
-	else if (from->spec.batch)
-		choir_fail(CHOIR_INVALID,
+	if (from->spec.batch)
+		return choir_fail(CHOIR_INVALID,
 				"window: the dataset has batches of %lld; single examples needed",
 				(long long) from->spec.batch);
-	else
-		return true;
-	choir_dataset_free(from);
-	return false;
+	return CHOIR_OK;
 }
 
 choir_dataset *choir_dataset_window(choir_dataset *from, const choir_window_options *options)
 {
 	choir_window_options o;
-	if (!check_options(from, &o, options))
-		return NULL;
+	if (check_options(from, &o, options) != CHOIR_OK)
+		return chi_dataset_discard(from);
 	window *w = chi_transform_new(&window_stage, sizeof *w, from);
 	if (!w)
 		return NULL;

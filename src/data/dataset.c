@@ -177,7 +177,7 @@ void *chi_dataset_discard(choir_dataset *d)
 	return NULL;
 }
 
-choir_dataset *chi_refuse(choir_dataset *d, choir_status status, const char *fmt, ...)
+void *chi_refuse(choir_dataset *d, choir_status status, const char *fmt, ...)
 {
 	va_list args;
 	va_start(args, fmt);

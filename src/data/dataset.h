@@ -96,8 +96,7 @@ bool chi_dataset_set_columns(choir_dataset *d, size_t n, const choir_column colu
 // Not NULL; records it, unless a failure is recorded.
 bool chi_dataset_given(const choir_dataset *d, const char *what);
 void *chi_dataset_discard(choir_dataset *d); // frees d; NULL
-choir_dataset *chi_refuse(choir_dataset *d, choir_status status, const char *fmt, ...)
-		CHOIR_PRINTF(3, 4);
+void *chi_refuse(choir_dataset *d, choir_status status, const char *fmt, ...) CHOIR_PRINTF(3, 4);
 // An index, or spec.n. The others report a missing column.
 size_t chi_column_find(const choir_dataset *d, const char *name);
 choir_status chi_no_column(const choir_dataset *d, const char *what, const char *name);

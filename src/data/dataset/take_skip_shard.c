@@ -126,11 +126,9 @@ static subset *subset_new(const chi_stage *stage, choir_dataset *from, int64_t c
 {
 	if (!chi_dataset_given(from, stage->name))
 		return NULL;
-	if (count < 0) {
-		chi_refuse(from, CHOIR_INVALID, "%s: %lld elements given; 0 or more needed", stage->name,
-				(long long) count);
-		return NULL;
-	}
+	if (count < 0)
+		return chi_refuse(from, CHOIR_INVALID, "%s: %lld elements given; 0 or more needed",
+				stage->name, (long long) count);
 	subset *c = chi_transform_new(stage, sizeof *c, from);
 	if (!c)
 		return NULL;

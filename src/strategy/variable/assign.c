@@ -6,6 +6,7 @@
 #include "strategy/cross/reduce.h"
 #include "strategy/update/update.h"
 #include "strategy/variable/assign.h"
+#include "strategy/worker_sync.h"
 #include "value/shard_rows.h"
 
 typedef struct {
@@ -186,11 +187,6 @@ static void share_integers(
 	}
 }
 
-static int parts_of(const choir_variable *v)
-{
-	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
-}
-
 // On the host: they must add up to the value.
 static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value)
 {
@@ -201,7 +197,7 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 		return chi_frame_record_error(f);
 	CHOIR_TRY(choir_tensor_to_host(value, host, bytes));
 	for (int i = 0; i < v->copies; i++) {
-		share_integers(v->dtype, host, host + bytes, v->elements, parts_of(v),
+		share_integers(v->dtype, host, host + bytes, v->elements, chi_strategy_parts(v),
 				v->strategy->replica_offset + i);
 		choir_tensor *share = choir_constant(f, v->dtype, v->shape, host + bytes);
 		CHOIR_TRY(chi_frame_made(f, share));
@@ -218,8 +214,8 @@ static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 	choir_frame *f = value->frame;
 	choir_tensor *share;
 	if (chi_dtype_is_float(v->dtype)) {
-		share = value->is_number ? choir_number(f, value->number / parts_of(v))
-								 : choir_divide(value, choir_number(f, parts_of(v)));
+		share = value->is_number ? choir_number(f, value->number / chi_strategy_parts(v))
+								 : choir_divide(value, choir_number(f, chi_strategy_parts(v)));
 		return share == NULL ? chi_frame_status(f) : write_all(v, CHI_ASSIGN, share);
 	}
 	if (value->is_number)

@@ -41,29 +41,16 @@ static bool fits(choir_layer *l, choir_tensor *x)
 	return false;
 }
 
-static choir_tensor *apply_layer_norm(choir_layer *l, choir_tensor *x)
-{
-	choir_tensor *read[CHI_LAYER_VARIABLES];
-	if (!fits(l, x) || !read_all(l, x, read))
-		return NULL;
-	return choir_layer_norm(x, read[GAMMA], read[BETA], ((const norm *) l)->epsilon);
-}
-
-static choir_tensor *apply_group_norm(choir_layer *l, choir_tensor *x)
+static choir_tensor *apply_row_norm(choir_layer *l, choir_tensor *x)
 {
 	const norm *n = (const norm *) l;
 	choir_tensor *read[CHI_LAYER_VARIABLES];
 	if (!fits(l, x) || !read_all(l, x, read))
 		return NULL;
-	return choir_group_norm(x, read[GAMMA], read[BETA], n->groups, n->epsilon);
-}
-
-static choir_tensor *apply_rms_norm(choir_layer *l, choir_tensor *x)
-{
-	choir_tensor *read[CHI_LAYER_VARIABLES];
-	if (!fits(l, x) || !read_all(l, x, read))
-		return NULL;
-	return choir_rms_norm(x, read[GAMMA], ((const norm *) l)->epsilon);
+	if (n->groups > 0)
+		return choir_group_norm(x, read[GAMMA], read[BETA], n->groups, n->epsilon);
+	return l->variables > BETA ? choir_layer_norm(x, read[GAMMA], read[BETA], n->epsilon)
+							   : choir_rms_norm(x, read[GAMMA], n->epsilon);
 }
 
 static choir_tensor *sum_replicas(choir_tensor *t, void *user)
@@ -177,14 +164,14 @@ static int describe_batch_norm(choir_layer *l, chi_export *e, int x)
 
 static const chi_layer_kind layer_kind = { .name = "layer_normalization",
 	.sequences = true,
-	.apply = apply_layer_norm,
+	.apply = apply_row_norm,
 	.describe = describe_row_norm };
 static const chi_layer_kind rms_kind = { .name = "rms_normalization",
 	.sequences = true,
-	.apply = apply_rms_norm,
+	.apply = apply_row_norm,
 	.describe = describe_row_norm };
 static const chi_layer_kind group_kind = { .name = "group_normalization",
-	.apply = apply_group_norm };
+	.apply = apply_row_norm };
 static const chi_layer_kind batch_kind = {
 	.name = "batch_normalization", .apply = apply_batch_norm, .describe = describe_batch_norm
 };

@@ -158,6 +158,7 @@ void choir_dataset_free(choir_dataset *d)
 	if (d->stage->free)
 		d->stage->free(d);
 	chi_row_buffer_free(&d->rows);
+	chi_free(d->memory);
 	choir_dataset_free(d->from[0]);
 	choir_dataset_free(d->from[1]);
 	chi_free(d->names);

@@ -70,7 +70,8 @@ struct choir_dataset {
 	choir_dataset *outer; // reads this chain without owning it
 	chi_atomic64 dropped, skipped;
 	chi_atomic64 delivered;
-	chi_row_buffer rows; // the stage's; the core frees them
+	chi_row_buffer rows; // the stage's, like memory; the core frees them
+	void *memory;
 	char *names;
 };
 

@@ -309,7 +309,7 @@ static choir_status transfer_pieces(chi_served_stream *s, void *here, uint64_t t
 	return status;
 }
 
-static choir_status transfer(
+choir_status chi_session_transfer(
 		chi_served_stream *s, uint64_t here, uint64_t there, size_t bytes, bool push)
 {
 	chi_session *session = s->session;
@@ -333,14 +333,4 @@ static choir_status transfer(
 	const choir_status status = transfer_pieces(s, memory, there, bytes, staging, push);
 	chi_free(staging);
 	return status;
-}
-
-choir_status chi_session_push(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes)
-{
-	return transfer(s, from, to, bytes, true);
-}
-
-choir_status chi_session_pull(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes)
-{
-	return transfer(s, to, from, bytes, false);
 }

@@ -59,11 +59,6 @@ static uint64_t standardize_signature(const choir_dataset *d)
 	return chi_hash_bytes(s->mean, numbers * sizeof *s->mean) + s->column;
 }
 
-static void standardize_free(choir_dataset *d)
-{
-	chi_free(((standardize *) d)->mean);
-}
-
 // clang-format off
 #define STAGE(NAME) { \
 	.name = NAME, \
@@ -71,7 +66,6 @@ static void standardize_free(choir_dataset *d)
 	.read = standardize_read, \
 	.rewind = chi_rewind_from, \
 	.peek = standardize_peek, \
-	.free = standardize_free, \
 	.reorderable = true, \
 	.seek = chi_seek_from, \
 	.signature = standardize_signature, \
@@ -117,7 +111,7 @@ static standardize *make(const chi_stage *stage, choir_dataset *from, const char
 	s->column = at;
 	s->values = n;
 	s->times = times;
-	s->mean = chi_alloc_array(n, 2 * sizeof *s->mean);
+	s->base.memory = s->mean = chi_alloc_array(n, 2 * sizeof *s->mean);
 	if (!s->mean)
 		return chi_dataset_discard(&s->base);
 	memcpy(s->mean, mean, n * sizeof *mean);

@@ -133,13 +133,6 @@ static choir_status open_next(fixed *f)
 	return pass_header(f);
 }
 
-static choir_status bad_value(const fixed *f, int64_t record, const field *a, const char *found)
-{
-	return choir_fail(CHOIR_CORRUPT, "%s: record %" PRId64 " at byte %" PRIu64 ": \"%s\" is %s",
-			chi_reader_name(f->reader), record, f->header + (uint64_t) record * f->record,
-			f->base.spec.column[a->column].name, found);
-}
-
 static int64_t integer_at(choir_dtype dtype, const unsigned char *p)
 {
 	int64_t i64;
@@ -159,13 +152,14 @@ static choir_status check_values(
 		const fixed *f, int64_t record, const field *a, const unsigned char *values)
 {
 	const int64_t limit = a->dtype == CHOIR_BOOL ? 2 : a->limit;
-	char found[80];
 	for (size_t at = 0; limit > 0 && at < a->bytes; at += a->width) {
 		const int64_t v = integer_at(a->dtype, values + at);
-		if (v >= 0 && v < limit)
-			continue;
-		snprintf(found, sizeof found, "%" PRId64 ", 0 to %" PRId64 " are possible", v, limit - 1);
-		return bad_value(f, record, a, found);
+		if (v < 0 || v >= limit)
+			return choir_fail(CHOIR_CORRUPT,
+					"%s: record %" PRId64 " at byte %" PRIu64 ": \"%s\" is %" PRId64
+					", 0 to %" PRId64 " are possible",
+					chi_reader_name(f->reader), record, f->header + (uint64_t) record * f->record,
+					f->base.spec.column[a->column].name, v, limit - 1);
 	}
 	return CHOIR_OK;
 }

@@ -253,21 +253,19 @@ static choir_queue *make_queue(const choir_dataset *d, int64_t capacity, double 
 	return q;
 }
 
-static bool take_options(choir_queue_options *o, const choir_queue_options *given)
+static choir_status take_options(choir_queue_options *o, const choir_queue_options *given)
 {
-	if (chi_options_take("queue dataset: the options'", o, sizeof *o, given) != CHOIR_OK)
-		return false;
+	CHOIR_TRY(chi_options_take("queue dataset: the options'", o, sizeof *o, given));
 	if (o->capacity == 0)
 		o->capacity = USUAL_CAPACITY;
 	if (o->timeout == 0)
 		o->timeout = USUAL_TIMEOUT;
 	if (o->capacity > 0 && (o->timeout > 0 || o->timeout == CHOIR_FOREVER))
-		return true;
-	choir_fail(CHOIR_INVALID,
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
 			"queue dataset: capacity %lld and timeout %g seconds given; both must be positive, or "
 			"timeout CHOIR_FOREVER",
 			(long long) o->capacity, o->timeout);
-	return false;
 }
 
 choir_dataset *choir_queue_dataset_new(
@@ -277,7 +275,7 @@ choir_dataset *choir_queue_dataset_new(
 	if (!queue)
 		return chi_fail_null(CHOIR_INVALID, "queue dataset: the queue is NULL");
 	*queue = NULL;
-	if (!take_options(&options, o))
+	if (take_options(&options, o) != CHOIR_OK)
 		return NULL;
 	queue_source *s =
 			chi_source_new(&queue_stage, sizeof *s, n, columns, CHOIR_UNKNOWN_CARDINALITY);

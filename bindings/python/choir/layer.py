@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -83,6 +84,7 @@ class Layer(_Owned):
 _DEFAULTS = {"stride": 0, "padding": 0, "epsilon": 0, "thresholds": 0, "threshold": 0.5}
 
 
+@functools.cache
 def _kinds(what: str) -> list[str]:
     """The kinds of layers or metrics that have a constructor."""
     found = re.findall(rf"^choir_{what} \*choir_(\w+)_new\(", _declarations.C, re.M)

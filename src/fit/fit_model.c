@@ -166,7 +166,8 @@ static choir_status take_column(
 	return copy_text(name, c->name) ? CHOIR_OK : choir_error_status();
 }
 
-choir_status chi_model_check(choir_model *m, choir_distributed_dataset *data, const char *call)
+choir_status chi_model_check(
+		choir_model *m, choir_distributed_dataset *data, const char *call, bool labels)
 {
 	if (m == NULL)
 		return chi_error_null("%s: the model is NULL", call);
@@ -180,7 +181,7 @@ choir_status chi_model_check(choir_model *m, choir_distributed_dataset *data, co
 				call);
 	if (m->o.layer != NULL)
 		CHOIR_TRY(take_column(&m->o.input, data, 0, call));
-	return m->o.loss == NULL ? CHOIR_OK : take_column(&m->o.labels, data, 1, call);
+	return labels && m->o.loss != NULL ? take_column(&m->o.labels, data, 1, call) : CHOIR_OK;
 }
 
 static choir_tensor *results_of(const choir_model *m, choir_replica *r)

@@ -480,3 +480,9 @@ choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 			? finish(s, make_from_function(s, fn, user, given))
 			: NULL;
 }
+
+void choir_distributed_dataset_free(choir_distributed_dataset *data)
+{
+	if (data != NULL)
+		chi_strategy_free_owned(data->strategy, data);
+}

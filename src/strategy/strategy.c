@@ -263,6 +263,20 @@ choir_status chi_strategy_own_stateful(
 	return own(s, table->free, table, self);
 }
 
+void chi_strategy_free_owned(choir_strategy *s, const void *self)
+{
+	s = s->owner;
+	chi_mutex_lock(&s->lock);
+	chi_stateful **at = &s->stateful;
+	while ((*at)->self != self)
+		at = &(*at)->next;
+	chi_stateful *entry = *at;
+	*at = entry->next;
+	chi_mutex_unlock(&s->lock);
+	entry->free(entry->self);
+	chi_free(entry);
+}
+
 chi_stream *chi_strategy_stream(const choir_strategy *s, int d, const choir_device *device)
 {
 	for (int i = 0; i < s->parameters; i++)

@@ -170,8 +170,8 @@ choir_status chi_tensor_check_any(const choir_tensor *t)
 
 	if (!t->buffer)
 		return chi_frame_fail(t->frame, CHOIR_STATE,
-				"tensor %s %s: was dropped; the backward pass "
-				"drops all results between the sources and y",
+				"tensor %s %s: was dropped; the backward pass drops all results between the "
+				"sources and y, so use it before the pass",
 				choir_dtype_name(t->dtype), chi_shape_print(&t->shape, text));
 	if (!t->source)
 		return CHOIR_OK;

@@ -31,7 +31,9 @@ static inline choir_status chi_remote_refresh(const choir_strategy *s)
 {
 	const chi_remote *r = s->owner->remote;
 	// All reads of a run are of one moment.
-	return r == NULL || chi_atomic32_load(&s->running) != 0 ? CHOIR_OK : r->refresh(r->user);
+	return r == NULL || chi_atomic32_load(&s->running) != 0 || s->owner->remote_held
+			? CHOIR_OK
+			: r->refresh(r->user);
 }
 
 static inline bool chi_remote_fetches(const choir_variable *v)

@@ -466,6 +466,8 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 	if (fn == NULL)
 		return choir_fail(CHOIR_INVALID, "run: the function is NULL");
 	CHOIR_TRY(chi_strategy_check_not_stopped(s));
+	if (s->process_group != NULL)
+		CHOIR_TRY(chi_cluster_check(s->process_group->cluster));
 	chi_run *outer = outer_run(s);
 	if (outer != NULL)
 		return run_in(nested_of(outer), fn, user, args, results);

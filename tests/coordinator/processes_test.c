@@ -544,32 +544,6 @@ TEST(checkpoints_are_of_one_step_and_restore_into_the_servers)
 	close_world(&w);
 }
 
-// spec: 2.15, 2.16
-TEST(a_sharded_variable_is_read_at_one_moment_while_closures_wait)
-{
-	world w = { .p.kind = CHOIR_SGD };
-	const int32_t rows[] = { 2, 0 };
-	w.strategy_options.partition = CHOIR_PARTITION_FIXED;
-	w.strategy_options.max_shards = 2;
-	open_world(&w, 2, 1, false, CHOIR_ZERO);
-	choir_frame *f = choir_frame_new(NULL);
-	choir_variable *kernel = choir_layer_variable(w.p.layer, 0);
-	assert_int_equal(choir_variable_shards(kernel), 2);
-	for (int i = 0; i < 30; i++) {
-		assert_int_equal(job_schedule(w.s, w.c, "train", i, NULL), CHOIR_OK);
-		choir_tensor *whole = choir_variable_read(kernel, f);
-		assert_non_null(choir_tensor_data(whole));
-		choir_tensor *some =
-				choir_variable_gather(kernel, choir_constant(f, CHOIR_I32, CHOIR_SHAPE(2), rows));
-		assert_non_null(choir_tensor_data(some));
-		assert_non_null(choir_tensor_data(choir_variable_slice(kernel, f, 0, 3, 1)));
-		choir_frame_clear(f);
-	}
-	choir_frame_free(f);
-	assert_int_equal(choir_coordinator_join(w.c), CHOIR_OK);
-	close_world(&w);
-}
-
 TEST(others_do_not_get_in)
 {
 	world w = { .p.kind = CHOIR_SGD };

@@ -100,6 +100,7 @@ static void continue_closures(choir_coordinator *c, bool fresh)
 {
 	chi_mutex_lock(&c->network.lock);
 	c->stale = !fresh || !is_idle(c);
+	c->holds = false;
 	c->dispatch.paused = false;
 	chi_mutex_unlock(&c->network.lock);
 	chi_hub_wake(c->network.hub);
@@ -152,17 +153,45 @@ static choir_status while_paused(
 	return status;
 }
 
-static choir_status refresh(void *user)
-{
-	choir_coordinator *c = user;
-	return c->stale ? while_paused(c, fetch_state) : CHOIR_OK;
-}
-
 // The program may have changed variables, or restored a checkpoint.
 static choir_status give_changes(choir_coordinator *c)
 {
-	const bool changed = chi_job_model_versions(&c->model) != c->versions;
-	return changed ? while_paused(c, give_state) : CHOIR_OK;
+	if (chi_job_model_versions(&c->model) != c->versions)
+		return while_paused(c, give_state);
+	if (c->holds)
+		continue_closures(c, true);
+	return CHOIR_OK;
+}
+
+// Before the program waits for closures.
+static choir_status let_closures_run(choir_coordinator *c)
+{
+	return c->holds ? give_changes(c) : CHOIR_OK;
+}
+
+// Also lets closures run, so a program may read until it sees their updates.
+static choir_status refresh(void *user)
+{
+	choir_coordinator *c = user;
+	CHOIR_TRY(let_closures_run(c));
+	return c->stale ? while_paused(c, fetch_state) : CHOIR_OK;
+}
+
+static choir_status refresh_to_write(void *user)
+{
+	choir_coordinator *c = user;
+	if (c->holds || !c->stale)
+		return CHOIR_OK;
+	choir_status status = pause_closures(c);
+	if (status == CHOIR_OK)
+		status = fetch_state(c);
+	if (status != CHOIR_OK) {
+		continue_closures(c, false);
+		return status;
+	}
+	c->stale = false;
+	c->holds = true;
+	return CHOIR_OK;
 }
 
 static void turn(void *user)
@@ -272,7 +301,8 @@ choir_coordinator *choir_coordinator_new(
 		return NULL;
 	}
 	c->made = true;
-	c->remote = (chi_remote){ .user = c, .refresh = refresh };
+	c->remote =
+			(chi_remote){ .user = c, .refresh = refresh, .refresh_to_write = refresh_to_write };
 	s->remote = &c->remote;
 	return c;
 }
@@ -370,6 +400,7 @@ choir_status choir_coordinator_schedule(
 choir_status choir_coordinator_join(choir_coordinator *c)
 {
 	CHOIR_TRY(check_call(c, "join"));
+	CHOIR_TRY(let_closures_run(c));
 	chi_mutex_lock(&c->network.lock);
 	choir_status status = wait_until(c, is_idle);
 	if (status == CHOIR_OK)
@@ -381,6 +412,7 @@ choir_status choir_coordinator_join(choir_coordinator *c)
 choir_status choir_coordinator_done(choir_coordinator *c, bool *done)
 {
 	CHOIR_TRY(check_call(c, "done"));
+	CHOIR_TRY(let_closures_run(c));
 	chi_mutex_lock(&c->network.lock);
 	choir_status status = CHOIR_OK;
 	if (c->dispatch.failed)
@@ -401,6 +433,7 @@ choir_status choir_coordinator_fetch(
 		choir_coordinator *c, choir_remote_value *value, choir_values **result)
 {
 	CHOIR_TRY(check_call(c, "fetch"));
+	CHOIR_TRY(let_closures_run(c));
 	if (value == NULL || value->coordinator != c || result == NULL)
 		return choir_fail(CHOIR_INVALID, "fetch: the value is not of this coordinator, or NULL");
 	chi_mutex_lock(&c->network.lock);

@@ -327,8 +327,11 @@ static choir_status serve(chi_remote_worker *w)
 	const choir_status joined = join(w);
 	if (joined != CHOIR_OK && !has_ended_in_order(w))
 		return joined;
-	w->remote = (chi_remote){ w, chi_worker_refresh, chi_worker_fetch, chi_worker_push,
-		chi_worker_assign };
+	w->remote = (chi_remote){ .user = w,
+		.refresh = chi_worker_refresh,
+		.fetch = chi_worker_fetch,
+		.push = chi_worker_push,
+		.assign = chi_worker_assign };
 	w->strategy->remote = &w->remote;
 	return work(w);
 }

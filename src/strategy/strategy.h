@@ -94,6 +94,7 @@ struct choir_strategy {
 	choir_gradient_fn *watch;
 	void *watch_user;
 	const struct chi_remote *remote; // the variables are on servers; or NULL
+	bool remote_held; // chi_remote_hold
 	chi_atomic32 running; // 1: in the program's run
 	unsigned fork_generation;
 	struct chi_run *run;

@@ -163,8 +163,8 @@ choir_tensor *choir_group_norm(
 				"or "
 				"more are needed",
 				name, chi_shape_print(&whole, text), (long long) groups, epsilon);
-	if (choir_shape_elements(&whole) == 0)
-		return x;
+	if (choir_shape_elements(&whole) == 0) // the tape needs the same variables as with examples
+		return choir_add(choir_multiply(x, scale), offset);
 	const int64_t part = c / groups, row = choir_shape_elements(&whole) / n / groups;
 	const int64_t places = row / part;
 	choir_tensor *rows = swap_groups(x, CHOIR_SHAPE(n, places, groups, part));

@@ -60,6 +60,11 @@ static choir_tensor *sum_node(choir_frame *f, int lo, int hi, choir_tensor *cons
 	return f->failed ? NULL : (choir_tensor *) (uintptr_t) sum;
 }
 
+choir_tensor *chi_sum_to_half(choir_tensor *sum, choir_dtype dtype)
+{
+	return chi_dtype_is_half(dtype) ? choir_cast(sum, dtype) : sum;
+}
+
 // f64 for 32 and 64 bits, f32 for fewer.
 choir_tensor *chi_for_mean(choir_tensor *t)
 {
@@ -126,10 +131,10 @@ static choir_tensor *sum_of_all(
 choir_status chi_check_sum(choir_frame *f, const char *what, choir_reduce_op op, choir_dtype dtype)
 {
 	const bool mean = op == CHOIR_MEAN;
-	if (dtype <= CHOIR_U8 || (mean && dtype == CHOIR_BOOL))
+	if (dtype <= CHOIR_U8 || chi_dtype_is_half(dtype) || (mean && dtype == CHOIR_BOOL))
 		return CHOIR_OK;
 	return chi_frame_fail(f, CHOIR_UNSUPPORTED,
-			"%s: %s does not support %s; supported: f32, f64, i32, i64, u8%s", what,
+			"%s: %s does not support %s; supported: f32, f64, i32, i64, u8, f16, bf16%s", what,
 			mean ? "MEAN" : "SUM", choir_dtype_name(dtype), mean ? ", bool" : "");
 }
 
@@ -147,6 +152,10 @@ choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_redu
 			return chi_frame_record_error(f);
 		if (!t->is_number)
 			CHOIR_TRY(chi_check_sum(f, "reduce", op, t->dtype));
+		if (chi_is_slices(t) && chi_dtype_is_half(t->dtype))
+			return chi_frame_fail(f, CHOIR_UNSUPPORTED,
+					"reduce: replica %d has slices of %s; cast their values to f32", id + i,
+					choir_dtype_name(t->dtype));
 		if (chi_is_slices(first))
 			continue;
 		if (chi_is_slices(t))
@@ -186,6 +195,8 @@ static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const cha
 			here[i] = chi_for_mean(here[i]);
 		else if (wide && tensors[i]->dtype == CHOIR_U8)
 			here[i] = choir_cast(here[i], CHOIR_I32);
+		if (chi_dtype_is_half(tensors[i]->dtype))
+			here[i] = choir_cast(here[i], CHOIR_F32);
 	}
 	if (s->process_group != NULL)
 		chi_worker_sum_name(what, op, tensors[0]->dtype, tensors[0], name);
@@ -193,7 +204,9 @@ static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const cha
 			s->process_group == NULL ? sum_node(f, 0, n, here) : sum_of_all(s, f, name, here);
 	if (wide)
 		return chi_checked_sum_to_u8(sum, "reduce");
-	return op == CHOIR_SUM ? sum : choir_divide(sum, choir_number(f, divisor));
+	if (op == CHOIR_MEAN)
+		sum = choir_divide(sum, choir_number(f, divisor));
+	return sum == NULL ? NULL : chi_sum_to_half(sum, tensors[0]->dtype);
 }
 
 choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
@@ -325,7 +338,8 @@ static choir_tensor *reduce_value(
 	for (int i = 0; i < s->replicas; i++)
 		if ((parts[i] = along(own[n == 1 ? 0 : i], op, axes)) == NULL)
 			return NULL;
-	return chi_reduce_tensors(s, f, what, op, s->replicas, parts);
+	choir_tensor *t = chi_reduce_tensors(s, f, what, op, s->replicas, parts);
+	return t == NULL ? NULL : chi_sum_to_half(t, own[0]->dtype);
 }
 
 choir_tensor *choir_strategy_reduce(

@@ -208,7 +208,7 @@ static bool by_communicator(const choir_strategy *s, choir_reduce_op op, const c
 		const choir_value *result)
 {
 	const choir_tensor *t = v->component[0];
-	if (chi_is_slices(t) || chi_needs_checked_sum(op, t) ||
+	if (chi_is_slices(t) || chi_needs_checked_sum(op, t) || chi_dtype_is_half(t->dtype) ||
 			(op == CHOIR_MEAN && t->dtype != CHOIR_F32 && t->dtype != CHOIR_F64))
 		return false;
 	for (int i = 0; i < result->count; i++) {

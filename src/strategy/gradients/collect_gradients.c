@@ -10,6 +10,7 @@
 #include "strategy/gradients/overlap_workers.h"
 #include "strategy/gradients/sparse_gradients.h"
 #include "strategy/gradients/wire_precision.h"
+#include "strategy/remote_variables.h"
 #include "strategy/replica/replica.h"
 #include "strategy/run/sync_point.h"
 
@@ -309,7 +310,9 @@ choir_status chi_gradients_apply_now(chi_gradients *a, choir_cross *x, size_t n,
 	chi_run *run = hidden->run != NULL ? hidden->run : s->run;
 	if (hidden->run != NULL && run->isolated)
 		return CHOIR_OK;
-	chi_pending_update *u = chi_pending_update_get(a, run, CHOIR_NONE);
+	chi_pending_update *u = chi_remote_refresh_to_write(s) != CHOIR_OK
+			? NULL
+			: chi_pending_update_get(a, run, CHOIR_NONE);
 	if (u == NULL)
 		return chi_frame_record_error(x->frame);
 	chi_fpenv host;

@@ -260,6 +260,13 @@ static choir_tensor *reduce_given(choir_replica *replica, choir_reduce_op op, ch
 	if (t != NULL && chi_needs_checked_sum(op, t))
 		return chi_checked_sum_to_u8(
 				reduce_given(replica, op, choir_cast(t, CHOIR_I32)), "all_reduce");
+	if (t != NULL && chi_dtype_is_half(t->dtype)) {
+		choir_tensor *wide = choir_cast(t, CHOIR_F32);
+		if (wide != NULL && t->count != CHOIR_NONE)
+			wide = choir_with_count(wide, t->count);
+		out = wide == NULL ? NULL : reduce_given(replica, op, wide);
+		return out == NULL ? NULL : chi_sum_to_half(out, t->dtype);
+	}
 	if (t != NULL)
 		out = chi_small_all_reduce_takes(r, op, t) ? chi_small_all_reduce_sum(r, t)
 				: is_single(r, t)				   ? all_reduce_single(r, op, t, &a.divisor)

@@ -465,10 +465,12 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 	if (fn == NULL)
 		return choir_fail(CHOIR_INVALID, "run: the function is NULL");
 	CHOIR_TRY(chi_strategy_check_not_stopped(s));
+	if (s->process_group != NULL)
+		CHOIR_TRY(chi_cluster_check(s->process_group->cluster));
 	chi_run *outer = outer_run(s);
 	if (outer != NULL)
 		return run_in(nested_of(outer), fn, user, args, results);
-	CHOIR_TRY(chi_remote_refresh(s));
+	CHOIR_TRY(chi_remote_refresh_to_write(s));
 	if (!chi_atomic32_change(&s->running, 0, 1))
 		return choir_fail(
 				CHOIR_STATE, "run: another run of this strategy (\"%s\") is in progress", s->kind);

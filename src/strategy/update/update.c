@@ -424,7 +424,9 @@ choir_status chi_update_run(chi_update *u, choir_update_fn *fn, void *user)
 	choir_frame *f = x->base.frame;
 	if (f->failed)
 		return chi_frame_status(f);
-	choir_status status = check_given(u);
+	choir_status status = chi_remote_refresh_to_write(x->strategy);
+	if (status == CHOIR_OK)
+		status = check_given(u);
 	if (status == CHOIR_OK)
 		status = keep_given(u);
 	if (status == CHOIR_OK)

@@ -231,7 +231,7 @@ static choir_status write_across(choir_variable *v, chi_assign_op op, choir_tens
 	choir_frame *f = value->frame;
 	CHOIR_TRY(chi_write_check_across(f, v, names[op]));
 	if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ &&
-			chi_remote_refresh(v->strategy) != CHOIR_OK)
+			chi_remote_refresh_to_write(v->strategy) != CHOIR_OK)
 		return chi_frame_record_error(f);
 	// The default replica has the only component of its strategy's variables.
 	const chi_replica *r = f->context_kind == CHI_IN_REPLICA ? f->context : NULL;

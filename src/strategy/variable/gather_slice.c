@@ -42,14 +42,17 @@ static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, con
 	if (part == NULL)
 		return chi_frame_record_null(f);
 	int64_t made = 0;
-	for (int k = 0; k < v->shards; k++) {
+	bool held, read = chi_shards_hold(v, f, &held);
+	for (int k = 0; read && k < v->shards; k++) {
 		const int64_t count = d.first[k + 1] - d.first[k];
 		if (f->tape == NULL && count == 0)
 			continue;
 		part[made] = numbered_rows(v->shard[k], f, count, d.row + d.first[k]);
-		if (part[made++] == NULL)
-			return NULL;
+		read = part[made++] != NULL;
 	}
+	chi_shards_release(v, held);
+	if (!read)
+		return NULL;
 	if (made == 0)
 		return numbered_rows(v->shard[0], f, 0, rows);
 	return in_order(f, chi_shards_join_rows(made, part), &d);

@@ -212,6 +212,8 @@ static choir_status write_in_update(choir_update *update, scatter *s)
 static choir_status write_across(const scatter *s)
 {
 	choir_frame *f = s->values->frame;
+	if (chi_remote_refresh_to_write(s->variable->strategy) != CHOIR_OK)
+		return chi_frame_record_error(f);
 	CHOIR_TRY(write_all(s));
 	const choir_status status = chi_stream_wait(f->stream);
 	return status == CHOIR_OK ? status : chi_frame_record_error(f);

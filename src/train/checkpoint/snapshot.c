@@ -294,7 +294,7 @@ choir_status chi_snapshot_apply(choir_strategy *s, const char *path, const chi_s
 {
 	chi_weights w;
 	objects o = { 0 };
-	choir_status status = chi_weights_collect(s, "restore", &w);
+	choir_status status = chi_weights_collect_to_write(s, "restore", &w);
 	state->path = path;
 	if (status == CHOIR_OK) {
 		s = s->owner;

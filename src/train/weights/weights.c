@@ -37,6 +37,12 @@ choir_status chi_weights_collect(choir_strategy *s, const char *what, chi_weight
 	return CHOIR_OK;
 }
 
+choir_status chi_weights_collect_to_write(choir_strategy *s, const char *what, chi_weights *w)
+{
+	CHOIR_TRY(chi_weights_collect(s, what, w));
+	return chi_remote_refresh_to_write(s);
+}
+
 void chi_weights_free(chi_weights *w)
 {
 	chi_free(w->variable);

@@ -105,7 +105,8 @@ choir_status choir_strategy_restore(choir_strategy *s, const char *path)
 	if (path == NULL)
 		return choir_fail(CHOIR_INVALID, "restore: the path is NULL");
 	chi_trace_begin(CHOIR_TRACE_CHECKPOINT, "restore");
-	choir_status status = chi_weights_read(s, chi_weights_collect(s, "restore", &w), path, &f);
+	choir_status status =
+			chi_weights_read(s, chi_weights_collect_to_write(s, "restore", &w), path, &f);
 	if (status == CHOIR_OK)
 		status = chi_strategy_agree(s, check(path, &w, &f), "comparing weights");
 	if (status == CHOIR_OK) {

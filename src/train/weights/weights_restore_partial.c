@@ -276,7 +276,7 @@ choir_status choir_strategy_restore_partial(
 	part p = { .o = &all, .path = path };
 	choir_status status = chi_name_map_read(all.map, &p.map);
 	if (status == CHOIR_OK)
-		status = chi_weights_collect(s, "restore_partial", &p.weights);
+		status = chi_weights_collect_to_write(s, "restore_partial", &p.weights);
 	status = chi_weights_read(s, status, path, &p.file);
 	if (status == CHOIR_OK)
 		status = chi_strategy_agree(s, check(&p), "comparing weights");

@@ -23,7 +23,7 @@ static const struct {
 	[DATA_CSV] = { "csv", "csv:FILE", ALL, { ".csv", ".tsv" } },
 	[DATA_TFRECORD] = { "tfrecord", "tfrecord:FILE", ALL, { ".tfrecord", ".tfrecords" } },
 	[DATA_CIFAR10] = { "cifar10", "cifar10:DIR", ALL, { NULL } },
-	[DATA_IMAGES] = { "images", "images:DIR", DATA_LEARN, { NULL } },
+	[DATA_IMAGES] = { "images", "images:DIR", DATA_LEARN | DATA_MEASURE, { NULL } },
 	[DATA_TEXT] = { "text", "text:FILE", DATA_LEARN, { ".txt" } },
 	[DATA_LINES] = { "lines", "lines:FILE", FILES, { ".txt" } },
 	[DATA_FIXED] = { "fixed", "fixed:BYTES:FILE", FILES, { NULL } },
@@ -38,8 +38,8 @@ const char data_learn_help[] = "mnist (10,000 real digits), digits[:N] (syntheti
 							   "left out if the suffix of FILE shows it (train: mnist;\n"
 							   "predict: required)";
 const char data_measure_help[] =
-		DATA_FILES ",\nlines:FILE or fixed:BYTES:FILE; the kind may be left out\n"
-				   "if the suffix of FILE shows it (required)";
+		DATA_FILES ",\nimages:DIR (scaled to 224 x 224), lines:FILE or\nfixed:BYTES:FILE; "
+				   "the kind may be left out if the suffix of\nFILE shows it (required)";
 
 static bool ends_with(const char *name, size_t n, const char *end)
 {

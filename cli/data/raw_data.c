@@ -115,6 +115,9 @@ choir_dataset *data_open(const data_name *d, choir_bad_record wrong)
 {
 	if (d->kind == DATA_CIFAR10)
 		return open_cifar10(d->path, wrong);
+	if (d->kind == DATA_IMAGES)
+		return choir_image_directory_dataset_new(
+				d->path, CHOIR_OPTIONS(choir_image_directory_options, .bad_record = wrong));
 	if (d->kind == DATA_IDX || d->kind == DATA_NPY)
 		return open_arrays(d);
 	choir_files *files = data_name_files(d);

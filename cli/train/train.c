@@ -441,7 +441,8 @@ static choir_status note_best(training *t)
 	const bool each = train_watches_loss(t) && t->test != NULL;
 	if (best)
 		t->last = t->best;
-	if (!(best && (t->confusion != NULL || unknown)) && !(each && (best || t->trained == 0)))
+	const bool confused = t->confusion != NULL && t->given->run != NULL;
+	if (!(best && (confused || unknown)) && !(each && (best || t->trained == 0)))
 		return CHOIR_OK;
 	if (t->confusion != NULL)
 		CHOIR_TRY(choir_metric_reset(t->confusion));

@@ -84,7 +84,7 @@ typedef struct {
 	memory_plan memory;
 	breakdown breakdown;
 	FILE *run; // with --run, of the chief: events for choir report
-	choir_metric *confusion; // with --run, of a classification; NULL: none
+	choir_metric *confusion; // of a classification with few classes; NULL: none
 	choir_checkpoint_manager *checkpoints; // or NULL
 	option_changes changes;
 	bool stopped; // by a signal

@@ -240,7 +240,8 @@ static choir_status make_model(training *t)
 	t->r2 = choir_metric_new("r2", CHOIR_METRIC_R2);
 	t->train_accuracy = choir_metric_new("train_accuracy", CHOIR_METRIC_ACCURACY);
 	t->test_loss = choir_metric_new("test_loss", CHOIR_METRIC_MEAN);
-	const bool confusion = t->given->run != NULL && !t->data.text && !train_is_regression(t) &&
+	// Also without --run, so that a checkpoint fits a program with --run and one without.
+	const bool confusion = !t->data.text && !train_is_regression(t) &&
 			t->data.classes <= MAX_CONFUSED && t->test_examples > 0;
 	if (confusion)
 		t->confusion = choir_confusion_matrix_new("confusion", t->data.classes);

@@ -50,6 +50,15 @@ class Checkpoint(Case):
         self.assertEqual(self.end("--checkpoint", "more", "--strategy", "central_storage",
                                   "--devices", "cpu:0,cpu:1"), whole)
 
+    def test_a_run_s_directory_may_come_and_go(self):
+        """--run is no part of a training's state: its checkpoints resume, and replay, with and without it."""
+        whole = self.end()
+        self.assertEqual(self.trained("--checkpoint", "c", "--epochs", "1", "--run", "r"), [480])
+        self.succeed("replay", "--checkpoint", "c", "--step", "2", "--replica", "1", "--check")
+        self.assertEqual(self.trained("--checkpoint", "c", "--epochs", "2"), [480])
+        self.assertEqual(self.end("--checkpoint", "c", "--run", "r2"), whole)
+        self.succeed("report", "r2")
+
     def stop_once(self, after, number, *arguments):
         """The command's code, asked to stop so many seconds after its start. What it says is not
         buffered, or communicate would miss what came with the first line."""
@@ -240,7 +249,7 @@ class Checkpoint(Case):
 
     def test_another_optimizer(self):
         self.end("--checkpoint", "adam", "--epochs", "1")
-        self.fail_with(1, ('"sgd/loss_scale"', "adam, dataset"),
+        self.fail_with(1, ('"sgd/loss_scale"', "adam, confusion, dataset"),
                        "train", *MLP, "--checkpoint", "adam", "--optimizer", "sgd")
 
     def test_a_lock_that_is_gone(self):

@@ -54,6 +54,10 @@ class Images(Case):
         self.fail_with(1, facts, *replay)
         self.fail_with(1, facts, *replay, "--image-size", "8")
 
+    def test_reading_them_is_measured(self):
+        run = self.succeed("bench", "input", "--source", "images:set", "--passes", "1", "--batch", "8")
+        self.assertIn("40 examples", run)
+
     def test_learned_and_predicted_by_file(self):
         run = self.succeed(*TRAIN, "--epochs", "12", "--save", "m.safetensors")
         self.assertIn("classes: flat, up", run)

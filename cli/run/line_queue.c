@@ -1,4 +1,4 @@
-// A list of lines and a thread that writes them. If the list has MOST bytes, or if memory is
+// A list of lines and a thread that writes them. If the list has MAX_BYTES, or if memory is
 // missing, the adding thread waits for the reader.
 #include "run/line_queue.h"
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 1 << 26 }; // bytes
+enum { MAX_BYTES = 1 << 26 };
 
 typedef struct node node;
 struct node {
@@ -62,7 +62,7 @@ void line_queue_add(choir_supervisor_kind kind, int worker, const char *line, vo
 	const size_t length = strlen(line);
 	node *n = queue.begun ? malloc(sizeof *n + length + 1) : NULL;
 	pthread_mutex_lock(&queue.lock);
-	while (queue.bytes > (n == NULL ? 0 : (size_t) MOST))
+	while (queue.bytes > (n == NULL ? 0 : (size_t) MAX_BYTES))
 		pthread_cond_wait(&queue.changed, &queue.lock);
 	if (n != NULL) {
 		*n = (node){ .kind = kind, .worker = worker };

@@ -368,13 +368,14 @@ static void keep_last(chi_launched *l)
 	}
 }
 
-// Output while an attempt is killed is noise.
+// Output while an attempt is killed is noise. One that prints without end gets its turn.
 static void read_output(choir_supervisor *s, chi_launched *l)
 {
+	enum { READS = 64 };
 	char bytes[4096];
 	size_t got = 1;
 	bool ended = false;
-	while (l->out >= 0 && got > 0) {
+	for (int i = 0; i < READS && l->out >= 0 && got > 0; i++) {
 		if (chi_pipe_read(l->out, bytes, sizeof bytes, &got, &ended) != CHOIR_OK || ended) {
 			chi_pipe_close(&l->out);
 			got = 0;

@@ -488,7 +488,7 @@ def hang():
     with tempfile.TemporaryDirectory() as folder:
         real = {"none": SHELL, "openmpi": "mpirun.openmpi \"$@\"\n", "mpich": "mpiexec.mpich \"$@\"\n"}[MPI]
         text = real.replace("exec ", "")
-        slow = script(folder, "slow", f"trap told=late TERM\n{text}while :; do sleep 0.01; [ -z $told ] || echo $told; done\n")
+        slow = script(folder, "slow", f"trap told=late TERM\n{text}while :; do [ -z $told ] && sleep 0.01 || echo $told; done\n")
         job = Job("--launcher", slow, "--restarts", "1", *HOSTS, program=training(100000, folder), folder=folder)
         for attempt in (1, 2):
             os.kill(job.started(attempt)[0], signal.SIGKILL)

@@ -33,7 +33,6 @@ static const option options[] = {
 };
 static const command self = {
 	.name = "choir serve",
-	.operands = "",
 	.about = "Offers devices of this machine to a program in another process or on another\n"
 			 "machine. The program names them as remote:HOST:PORT/cpu:0.\n\n"
 			 "A server works for one program at a time. SIGTERM, SIGINT or SIGHUP ends it.",
@@ -71,9 +70,7 @@ static void print_address(void)
 
 int serve_main(int argc, char **argv)
 {
-	const options_result given = options_read(&self, argc, argv, NULL);
-	if (given != OPTIONS_GIVEN)
-		return given == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, NULL);
 	choir_logger_set(CHOIR_LOG_INFO, print_log, NULL);
 	server = choir_server_new(
 			CHOIR_OPTIONS(choir_server_options, .address = address, .devices = devices,

@@ -213,6 +213,10 @@ type, bind(c) :: choir_axes
   integer(c_int32_t) :: bits = 0
 end type
 
+type, bind(c) :: choir_replica
+  type(c_ptr) :: frame = c_null_ptr
+end type
+
 type, bind(c) :: choir_precision_row
   type(c_ptr) :: operation = c_null_ptr
   integer(c_int) :: rule = 0
@@ -238,10 +242,6 @@ type, bind(c) :: choir_cross
 end type
 
 type, bind(c) :: choir_update
-  type(c_ptr) :: frame = c_null_ptr
-end type
-
-type, bind(c) :: choir_replica
   type(c_ptr) :: frame = c_null_ptr
 end type
 
@@ -966,6 +966,11 @@ interface
     type(c_ptr), value :: f
     logical(c_bool) :: r_
   end function
+  function choir_frame_replica(f) bind(c) result(r_)
+    import
+    type(c_ptr), value :: f
+    type(c_ptr) :: r_
+  end function
   function choir_constant(f, dtype, shape, data) bind(c) result(r_)
     import
     type(c_ptr), value :: f
@@ -1010,6 +1015,11 @@ interface
     type(c_ptr) :: r_
   end function
   function choir_tensor_device(t) bind(c) result(r_)
+    import
+    type(c_ptr), value :: t
+    type(c_ptr) :: r_
+  end function
+  function choir_tensor_variable(t) bind(c) result(r_)
     import
     type(c_ptr), value :: t
     type(c_ptr) :: r_
@@ -1297,11 +1307,6 @@ interface
     type(c_ptr), value :: f
     type(c_ptr) :: r_
   end function
-  function choir_tensor_variable(t) bind(c) result(r_)
-    import
-    type(c_ptr), value :: t
-    type(c_ptr) :: r_
-  end function
   function choir_variable_assign(v, value) bind(c) result(r_)
     import
     type(c_ptr), value :: v
@@ -1330,11 +1335,6 @@ interface
   end function
   function choir_replica_current() bind(c) result(r_)
     import
-    type(c_ptr) :: r_
-  end function
-  function choir_frame_replica(f) bind(c) result(r_)
-    import
-    type(c_ptr), value :: f
     type(c_ptr) :: r_
   end function
   function choir_replica_id(r) bind(c) result(r_)
@@ -2379,6 +2379,10 @@ interface
     type(choir_input_options), intent(in), optional :: o
     type(c_ptr) :: r_
   end function
+  subroutine choir_distributed_dataset_free(data) bind(c)
+    import
+    type(c_ptr), value :: data
+  end subroutine
   function choir_distributed_dataset_next(data, batch) bind(c) result(r_)
     import
     type(c_ptr), value :: data

@@ -75,7 +75,6 @@ static const command self = {
 	.name = "choir run",
 	.operands = "[options] -- PROGRAM [ARGUMENTS]",
 	.max_operands = MAX_WORDS,
-	.needs_operand = true,
 	.about = "Runs a program as several workers and starts them again after failures.\n\n"
 			 "It prints each line of a worker with the worker's number in front. If a worker\n"
 			 "fails, it prints the worker's step and collective. A restarted program continues\n"
@@ -123,8 +122,7 @@ static void print_json(choir_supervisor_kind kind, int worker, const char *line)
 	if (kind == CHOIR_SUPERVISOR_EVENT) {
 		puts(line);
 	} else {
-		json_begin();
-		json_text("event", names[kind]);
+		json_begin_event(names[kind]);
 		if (worker >= 0)
 			json_integer("worker", worker);
 		json_text("text", line);
@@ -160,17 +158,15 @@ static void print_line(choir_supervisor_kind kind, int worker, const char *line,
 	fflush(to);
 }
 
-static bool open_events(void)
+static choir_status open_events(void)
 {
 	if (given.events == NULL)
-		return true;
+		return CHOIR_OK;
 	events = fopen(given.events, "we");
-	if (events == NULL) {
-		choir_fail(CHOIR_IO, "--events %s: %s", given.events, strerror(errno));
-		return false;
-	}
+	if (events == NULL)
+		return choir_fail(CHOIR_IO, "--events %s: %s", given.events, strerror(errno));
 	setvbuf(events, NULL, _IOLBF, BUFSIZ);
-	return true;
+	return CHOIR_OK;
 }
 
 static bool close_events(void)
@@ -225,7 +221,7 @@ static int run_job(const char *const *program)
 			.lost_after = given.lost_after, .start_timeout = given.start_timeout,
 			.stall = given.stall, .stop_timeout = given.stop_timeout, .report = line_queue_add,
 			.servers = (int) given.servers));
-	if (running == NULL || !open_events()) {
+	if (running == NULL || open_events() != CHOIR_OK) {
 		choir_supervisor_free(running);
 		return failed(&self);
 	}
@@ -246,9 +242,7 @@ static int run_job(const char *const *program)
 int run_main(int argc, char **argv)
 {
 	static const char *program[MAX_WORDS + 1];
-	const options_result result = options_read(&self, argc, argv, program);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, program);
 	if (given.min_workers > given.workers)
 		return wrong_use(&self, "--min %lld: wrong value; needs at most -n %lld",
 				(long long) given.min_workers, (long long) given.workers);

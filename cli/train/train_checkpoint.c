@@ -100,8 +100,7 @@ static void print_resumed(const training *t, bool changed)
 	const long long steps = (long long) t->share[0].steps;
 	const char *path = choir_checkpoint_manager_latest(t->checkpoints);
 	if (t->given->json) {
-		json_begin();
-		json_text("event", "resume");
+		json_begin_event("resume");
 		json_integer("step", steps);
 		json_text("path", path);
 		if (changed)
@@ -276,8 +275,7 @@ choir_status train_unsaved(const choir_fit_event *e, void *user)
 	(void) e;
 	progress_clear();
 	if (t->given->json) {
-		json_begin();
-		json_text("event", "unsaved");
+		json_begin_event("unsaved");
 		json_integer("step", t->share[0].steps);
 		json_text("why", choir_error());
 		json_end();

@@ -22,11 +22,11 @@ typedef struct choir_cross choir_cross;
 typedef struct choir_update choir_update;
 
 // One replica in one call of a run's function. Valid until the function returns.
-typedef struct {
+struct choir_replica {
 	// On the replica's device. Choir clears it when the function returns, but the program must
 	// clear the default replica's (choir_frame_clear).
 	choir_frame *frame;
-} choir_replica;
+};
 
 // The function of a run. If it fails, the replica fails.
 typedef choir_status choir_replica_fn(choir_replica *r, void *user);
@@ -45,9 +45,6 @@ typedef enum { CHOIR_SUM = 1, CHOIR_MEAN } choir_reduce_op;
 // The replica that this thread runs; outside of all contexts, the default replica. NULL: the
 // thread is in a scope, merge call or update, or has set a strategy.
 choir_replica *choir_replica_current(void);
-
-// The replica that f belongs to, or NULL.
-choir_replica *choir_frame_replica(const choir_frame *f);
 
 // The replica_id of r (strategy.h), and the number of replicas of the job.
 int choir_replica_id(const choir_replica *r);

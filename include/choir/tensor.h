@@ -63,6 +63,8 @@ choir_axes choir_axes_of(int n, const int axes[]);
 
 typedef struct choir_frame choir_frame;
 typedef struct choir_tensor choir_tensor;
+typedef struct choir_replica choir_replica;
+typedef struct choir_variable choir_variable;
 
 // Frames
 
@@ -90,6 +92,9 @@ CHOIR_MUST_CHECK choir_status choir_frame_status(const choir_frame *f);
 
 // Whether f has a tape (tape.h), even after its backward pass. With a tape, dropout is on.
 bool choir_frame_is_training(const choir_frame *f);
+
+// The replica that f belongs to, or NULL.
+choir_replica *choir_frame_replica(const choir_frame *f);
 
 // Making tensors
 
@@ -119,6 +124,8 @@ choir_dtype choir_tensor_dtype(const choir_tensor *t);
 choir_frame *choir_tensor_frame(const choir_tensor *t);
 // The device of t's memory. A merge call's argument is on its replica's device.
 choir_device *choir_tensor_device(const choir_tensor *t);
+// The variable of which t is a component, a read or a view, or NULL.
+choir_variable *choir_tensor_variable(const choir_tensor *t);
 
 // Waits, then returns the elements, which are read-only and valid until t is freed.
 // CHOIR_UNSUPPORTED: the host cannot reach the memory (use choir_tensor_to_host).

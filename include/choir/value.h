@@ -14,7 +14,6 @@
 CHOIR_C_BEGIN
 
 typedef struct choir_strategy choir_strategy;
-typedef struct choir_variable choir_variable;
 typedef struct choir_value choir_value;
 typedef struct choir_values choir_values;
 

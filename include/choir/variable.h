@@ -164,9 +164,6 @@ choir_tensor *choir_variable_slice(
 // optimizers ignore it. Fails as choir_variable_read.
 choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f);
 
-// The variable of which t is a component, a read or a view, or NULL.
-choir_variable *choir_tensor_variable(const choir_tensor *t);
-
 // Writing. value has v's dtype and shape, or is a plain number. If it is a read or component of v,
 // the write uses its earlier elements. The context of value's frame decides what is written:
 //

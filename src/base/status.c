@@ -4,9 +4,7 @@
 #include "base/text.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static _Thread_local chi_error last;
@@ -94,6 +92,15 @@ choir_status choir_fail(choir_status status, const char *fmt, ...)
 	return status;
 }
 
+void *chi_fail_null(choir_status status, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	chi_fail_v(status, fmt, args);
+	va_end(args);
+	return NULL;
+}
+
 choir_status choir_fail_text(choir_status status, const char *text)
 {
 	return choir_fail(status, "%s", text ? text : "");
@@ -134,9 +141,10 @@ void chi_error_save(chi_error *e)
 	*e = last;
 }
 
-void chi_error_restore(const chi_error *e)
+choir_status chi_error_restore(const chi_error *e)
 {
 	last = *e;
+	return e->status;
 }
 
 void chi_error_clear(void)
@@ -171,24 +179,4 @@ choir_status chi_error_reason(choir_status status, const char *fmt, ...)
 	va_end(args);
 	return choir_fail(
 			failure, "%s failed with %s and no reason", last.text, choir_status_name(status));
-}
-
-static void die(choir_status status, const char *file, int line)
-{
-	const char *text = last.status == status ? last.text : "";
-	fprintf(stderr, "%s:%d: %s%s%s\n", file, line, choir_status_name(status), *text ? ": " : "",
-			text);
-	exit(1);
-}
-
-void choir_check(choir_status status, const char *file, int line)
-{
-	if (status != CHOIR_OK)
-		die(status, file, line);
-}
-
-void choir_check_new(const void *object, const char *file, int line)
-{
-	if (!object)
-		die(last.status, file, line);
 }

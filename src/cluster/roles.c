@@ -1,5 +1,5 @@
-// The job is the chief, then the workers. An evaluator is the chief of its own job. Parameter
-// servers are in no job.
+// The tasks of a cluster: worker 0 is the chief, or acts as one. An evaluator is the chief of its
+// own job. Parameter servers are in no job.
 #include "cluster/roles.h"
 
 #include "base/alloc.h"
@@ -96,8 +96,7 @@ static choir_status read_text(chi_roles *r, const char *source, const char *text
 		choir_status (*reader)(chi_roles *, const char *, char *, size_t))
 {
 	char *copy = chi_strdup(text);
-	if (copy == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(copy));
 	const choir_status status = reader(r, source, copy, strlen(copy));
 	chi_free(copy);
 	return status;
@@ -142,4 +141,19 @@ choir_status chi_roles_find(chi_roles *r, const choir_cluster_options *o)
 	CHOIR_TRY(read_text(r, "TF_CONFIG", config, chi_roles_read));
 	CHOIR_TRY(chi_roles_settle(r));
 	return r->source == NULL ? from_numbers(r) : CHOIR_OK;
+}
+
+bool choir_cluster_is_chief(const choir_cluster *c)
+{
+	return c != NULL && c->worker == 0;
+}
+
+const char *choir_cluster_task_type(const choir_cluster *c)
+{
+	return c == NULL ? "" : chi_task_name(c->task);
+}
+
+int choir_cluster_task_index(const choir_cluster *c)
+{
+	return c == NULL ? 0 : c->task_index;
 }

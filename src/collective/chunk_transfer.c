@@ -3,8 +3,6 @@
 // have results from other members: a member's next sum does not wait for them.
 #include "collective/chunk_transfer.h"
 
-#include "base/alloc.h"
-#include "base/status.h"
 #include "op/op.h"
 
 choir_status chi_chunk_algorithm_open(
@@ -14,16 +12,14 @@ choir_status chi_chunk_algorithm_open(
 	CHOIR_TRY(chi_algorithm_open(&r->base, group, chunk, chunks));
 	r->streams = 2 * group->members;
 	r->chunk_stream = chi_alloc_array((size_t) r->streams, sizeof *r->chunk_stream);
-	if (r->chunk_stream == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(r->chunk_stream));
 	const choir_device_table *kind = group->devices[0]->table;
 	r->all_queued = !kind->immediate && !kind->host_memory;
 	for (int i = 0; i < r->streams; i++) {
 		choir_device *d = group->devices[i % group->members];
 		r->all_queued = r->all_queued && d->table == kind;
 		r->chunk_stream[i].stream = chi_stream_new(d);
-		if (r->chunk_stream[i].stream == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(r->chunk_stream[i].stream));
 		chi_mutex_init(&r->chunk_stream[i].lock, CHI_RANK_CROSS, "chunk stream");
 	}
 	return CHOIR_OK;
@@ -264,8 +260,7 @@ static choir_status copy_to_other_kind(const chi_chunk_task *h, choir_device *to
 		choir_device *from, const void *data)
 {
 	chi_stream *s = chi_stream_new(to_device->host_memory ? from : to_device);
-	if (s == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s));
 	const choir_status status = chi_device_copy(s, to_device, to, from, data, bytes_of(h));
 	chi_stream_free(s);
 	return status;
@@ -313,8 +308,7 @@ static choir_status add(
 	if (chi_device_shares(from->device, here))
 		return add_here(g, node, buffer, from, NULL);
 	chi_buffer *copy = new_memory(h, g->at, bytes_of(h));
-	if (copy == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(copy));
 	const choir_status status = from->device->table == here->table
 			? add_here(g, node, NULL, from, copy)
 			: add_by_host(g, node, from, copy);

@@ -188,8 +188,7 @@ choir_status chi_partial_sums_add_rounded(
 	chi_buffer *buffer = chi_shape_bytes(&sums->shape, sums->dtype, &bytes)
 			? chi_buffer_new(stream->device, bytes)
 			: NULL;
-	if (buffer == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(buffer));
 	const choir_buffer in = { data, from, sums->shape };
 	choir_buffer out = shown(sums, buffer->memory);
 	choir_status status = chi_kernel_run(stream, "cast", 1, &in, &out, NULL);
@@ -313,8 +312,7 @@ choir_status chi_tree_nodes_open(chi_tree_nodes *nodes, int n, const choir_parti
 {
 	nodes->n = n;
 	nodes->node = chi_alloc_array((size_t) n, sizeof *node);
-	if (nodes->node == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(nodes->node));
 	memcpy(nodes->node, node, (size_t) n * sizeof *node);
 	return CHOIR_OK;
 }

@@ -2,12 +2,10 @@
 // strategy's variables are copies of the servers'.
 #include "coordinator/coordinator.h"
 
-#include "base/alloc.h"
 #include "coordinator/ps_checkpoint.h"
 #include "coordinator/closure_message.h"
 #include "coordinator/remote_value.h"
 #include "base/clock.h"
-#include "strategy/context.h"
 #include "trace/health.h"
 
 #include <string.h>
@@ -17,10 +15,8 @@ static choir_status wait_for(choir_coordinator *c, bool (*holds)(const choir_coo
 {
 	double alone = chi_clock_now();
 	for (;;) {
-		if (c->dispatch.failed) {
-			chi_error_restore(&c->dispatch.error);
-			return c->dispatch.error.status;
-		}
+		if (c->dispatch.failed)
+			return chi_error_restore(&c->dispatch.error);
 		if (c->network.status != CHOIR_OK) {
 			chi_error_restore(&c->network.error);
 			return c->network.status;
@@ -88,8 +84,7 @@ static choir_status check_answer(choir_coordinator *c)
 {
 	if (c->dispatch.answer.status == CHOIR_OK)
 		return CHOIR_OK;
-	chi_error_restore(&c->dispatch.answer);
-	return c->dispatch.answer.status;
+	return chi_error_restore(&c->dispatch.answer);
 }
 
 static choir_status pause_closures(choir_coordinator *c)
@@ -388,10 +383,8 @@ choir_status choir_coordinator_done(choir_coordinator *c, bool *done)
 	CHOIR_TRY(check_call(c, "done"));
 	chi_mutex_lock(&c->network.lock);
 	choir_status status = CHOIR_OK;
-	if (c->dispatch.failed) {
-		chi_error_restore(&c->dispatch.error);
-		status = c->dispatch.error.status;
-	}
+	if (c->dispatch.failed)
+		status = chi_error_restore(&c->dispatch.error);
 	*done = is_idle(c);
 	if (status == CHOIR_OK)
 		status = chi_closures_take_error(&c->dispatch.closures);
@@ -436,10 +429,8 @@ static choir_status call_all(choir_coordinator *c, chi_call *call)
 	chi_hub_wake(c->network.hub);
 	choir_status status = wait_until(c, is_called);
 	c->call = NULL;
-	if (status == CHOIR_OK && call->error.status != CHOIR_OK) {
-		chi_error_restore(&call->error);
-		status = call->error.status;
-	}
+	if (status == CHOIR_OK && call->error.status != CHOIR_OK)
+		status = chi_error_restore(&call->error);
 	chi_mutex_unlock(&c->network.lock);
 	return status;
 }
@@ -457,8 +448,7 @@ choir_status choir_coordinator_read_all(
 	CHOIR_TRY(give_changes(c));
 	chi_call call = { .function = function, .capacity = capacity };
 	call.closure = chi_alloc_array((size_t) capacity, sizeof(chi_closure *));
-	if (call.closure == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(call.closure));
 	choir_status status = call_all(c, &call);
 	for (int i = 0; i < call.n; i++) {
 		choir_remote_value v = { .coordinator = c, .closure = call.closure[i] };

@@ -1,4 +1,4 @@
-// Text about the examples of each replica.
+// The division of a dataset among replicas, as text.
 #include "input/input.h"
 
 #include <inttypes.h>
@@ -148,4 +148,9 @@ size_t choir_distributed_dataset_describe(
 		snprintf(out, size, "%s", t.data);
 	chi_text_free(&t);
 	return length;
+}
+
+bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data)
+{
+	return data != NULL && data->fell_back;
 }

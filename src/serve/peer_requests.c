@@ -14,8 +14,7 @@
 choir_status chi_session_add_peer(chi_session *s, chi_unpack *u)
 {
 	chi_served_peer *p = chi_alloc(sizeof *p);
-	if (p == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(p));
 	p->number = chi_unpack_u32(u);
 	p->incarnation = chi_unpack_u64(u);
 	chi_unpack_text(u, p->address, sizeof p->address);
@@ -242,8 +241,7 @@ void chi_session_answer_waiters(chi_session *s, chi_served_stream *stream, bool 
 		if (w->number > stream->finished) {
 			status = choir_fail(CHOIR_PEER_LOST, "the program has ended");
 		} else if (stream->failed != 0 && stream->failed <= w->number) {
-			chi_error_restore(&stream->failure);
-			status = stream->failure.status;
+			status = chi_error_restore(&stream->failure);
 		}
 		answer_later(s, w, status);
 		*at = w->next;
@@ -298,7 +296,7 @@ static choir_status take_write(chi_session *s, chi_peer *peer, uint64_t token, c
 		return answer(peer, token, CHOIR_OK);
 	}
 	chi_stream *visitor = chi_stream_new(device);
-	choir_status status = visitor == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(visitor);
 	if (status == CHOIR_OK)
 		status = chi_stream_send(visitor, memory, data, bytes);
 	chi_stream_free(visitor);
@@ -324,7 +322,7 @@ static choir_status take_read(chi_session *s, chi_peer *peer, uint64_t token, ch
 		memcpy(p.data + at, memory, (size_t) bytes);
 	} else if (status == CHOIR_OK) {
 		chi_stream *visitor = chi_stream_new(device);
-		status = visitor == NULL ? choir_error_status() : CHOIR_OK;
+		status = chi_made(visitor);
 		if (status == CHOIR_OK)
 			status = chi_stream_fetch(visitor, p.data + at, memory, (size_t) bytes);
 		chi_stream_free(visitor);

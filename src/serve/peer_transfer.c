@@ -2,7 +2,6 @@
 #include "serve/peer_transfer.h"
 
 #include "base/alloc.h"
-#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/process_memory.h"
 
@@ -86,10 +85,8 @@ static choir_status wait_locked(chi_session *s, const chi_served_request *r)
 			status = choir_fail(CHOIR_TIMEOUT, "another server has not answered in %g s", LONGEST);
 	if (status == CHOIR_OK && s->ending)
 		status = choir_fail(CHOIR_PEER_LOST, "the program has ended");
-	else if (status == CHOIR_OK && r->error.status != CHOIR_OK) {
-		chi_error_restore(&r->error);
-		status = r->error.status;
-	}
+	else if (status == CHOIR_OK && r->error.status != CHOIR_OK)
+		status = chi_error_restore(&r->error);
 	return status;
 }
 
@@ -250,12 +247,6 @@ static bool pull_directly(chi_session *s, void *here, uint64_t there, size_t byt
 	return false;
 }
 
-// False: use messages.
-static bool transfer_directly(chi_session *s, void *here, uint64_t there, size_t bytes, bool push)
-{
-	return push ? push_directly(s, here, there, bytes) : pull_directly(s, here, there, bytes);
-}
-
 enum { PIECES = 8 }; // at a time
 
 typedef struct {
@@ -318,7 +309,7 @@ static choir_status transfer_pieces(chi_served_stream *s, void *here, uint64_t t
 	return status;
 }
 
-static choir_status transfer(
+choir_status chi_session_transfer(
 		chi_served_stream *s, uint64_t here, uint64_t there, size_t bytes, bool push)
 {
 	chi_session *session = s->session;
@@ -329,7 +320,9 @@ static choir_status transfer(
 	chi_mutex_unlock(&session->lock);
 	if (memory == NULL)
 		return CHOIR_CORRUPT;
-	if (host && transfer_directly(session, memory, there, bytes, push))
+	if (host &&
+			(push ? push_directly(session, memory, there, bytes)
+				  : pull_directly(session, memory, there, bytes)))
 		return CHOIR_OK;
 	const size_t pieces = bytes / CHI_REMOTE_PIECE + 1;
 	unsigned char *staging = host
@@ -340,14 +333,4 @@ static choir_status transfer(
 	const choir_status status = transfer_pieces(s, memory, there, bytes, staging, push);
 	chi_free(staging);
 	return status;
-}
-
-choir_status chi_session_push(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes)
-{
-	return transfer(s, from, to, bytes, true);
-}
-
-choir_status chi_session_pull(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes)
-{
-	return transfer(s, to, from, bytes, false);
 }

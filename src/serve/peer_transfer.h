@@ -3,9 +3,9 @@
 
 #include "serve/session.h"
 
-// Between this server's memory and another's.
-choir_status chi_session_push(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes);
-choir_status chi_session_pull(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes);
+// Between this server's memory and another's. push: from here to there.
+choir_status chi_session_transfer(
+		chi_served_stream *s, uint64_t here, uint64_t there, size_t bytes, bool push);
 // Asks another server when its stream reaches a command. The lock is held. NULL: no memory.
 chi_served_request *chi_session_ask(
 		chi_session *s, uint32_t server, uint32_t stream, uint64_t number);

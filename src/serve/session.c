@@ -266,8 +266,7 @@ static choir_status open_stream(chi_session *s, uint32_t number, chi_unpack *u)
 	if (u->failed || device >= (uint32_t) s->devices)
 		return choir_fail(CHOIR_CORRUPT, "a stream of device %u", device);
 	chi_served_stream *stream = chi_alloc(sizeof *stream);
-	if (stream == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(stream));
 	stream->session = s;
 	stream->number = number;
 	stream->last = &stream->first;
@@ -275,7 +274,7 @@ static choir_status open_stream(chi_session *s, uint32_t number, chi_unpack *u)
 	char name[CHI_THREAD_NAME];
 	snprintf(name, sizeof name, "%.14s", s->device[device]->name);
 	stream->local = chi_stream_new(s->device[device]);
-	choir_status status = stream->local == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(stream->local);
 	if (status == CHOIR_OK && s->cores > 1) {
 		stream->team = chi_team_new(&(chi_team_options){ .name = name, .threads = s->cores });
 		status = stream->team == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
@@ -314,8 +313,7 @@ static choir_status release(chi_session *s, chi_unpack *u)
 {
 	const uint64_t address = chi_unpack_u64(u);
 	chi_served_release *r = chi_alloc(sizeof *r);
-	if (r == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(r));
 	*r = (chi_served_release){ address, 1 };
 	choir_status status = CHOIR_OK;
 	for (chi_served_stream *stream = s->streams; stream != NULL; stream = stream->next) {
@@ -349,8 +347,7 @@ static choir_status queue(
 		chi_served_stream *stream, uint32_t command, chi_served_frame *frame, const chi_unpack *u)
 {
 	chi_served_task *t = chi_alloc(sizeof *t);
-	if (t == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(t));
 	*t = (chi_served_task){
 		.frame = frame, .command = command, .body = u->data, .bytes = u->bytes
 	};

@@ -96,9 +96,9 @@ static choir_status move(chi_served_stream *s, chi_unpack *u)
 	choir_device *a, *b;
 	const uint64_t to = chi_unpack_u64(u), from = chi_unpack_u64(u), bytes = chi_unpack_u64(u);
 	if (chi_remote_server_of(to) != s->session->number)
-		return chi_session_push(s, to, from, (size_t) bytes);
+		return chi_session_transfer(s, from, to, (size_t) bytes, true);
 	if (chi_remote_server_of(from) != s->session->number)
-		return chi_session_pull(s, to, from, (size_t) bytes);
+		return chi_session_transfer(s, to, from, (size_t) bytes, false);
 	void *target = find(s->session, to, (size_t) bytes, &a);
 	const void *source = find(s->session, from, (size_t) bytes, &b);
 	if (target == NULL || source == NULL)
@@ -180,10 +180,8 @@ static choir_status follow_here(chi_served_stream *s, uint32_t number, uint64_t 
 		if (other == NULL || session->ending)
 			break; // closed: all its commands are done
 		if (other->finished >= command) {
-			if (other->failed != 0 && other->failed <= command) {
-				chi_error_restore(&other->failure);
-				status = other->failure.status;
-			}
+			if (other->failed != 0 && other->failed <= command)
+				status = chi_error_restore(&other->failure);
 			break;
 		}
 		chi_cond_wait(&session->progress, &session->lock, chi_clock_deadline(1));

@@ -4,8 +4,6 @@
 
 #include "strategy/strategy.h"
 
-typedef enum { CHI_IN_REPLICA = 1, CHI_IN_CROSS, CHI_IN_UPDATE } chi_context_kind;
-
 typedef struct chi_context {
 	chi_context_kind kind;
 	choir_strategy *strategy;

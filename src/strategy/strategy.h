@@ -143,3 +143,5 @@ void chi_strategy_reset_collectives(choir_strategy *s);
 choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *self);
 choir_status chi_strategy_own_stateful(
 		choir_strategy *s, const chi_stateful_table *table, void *self);
+// Frees an object that s owns, before s is freed.
+void chi_strategy_free_owned(choir_strategy *s, const void *self);

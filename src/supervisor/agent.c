@@ -90,17 +90,14 @@ static choir_status open_hub(agent *a)
 		CHOIR_TRY(chi_job_key_take(&a->key));
 	const chi_key *key = keyed ? &a->key : NULL;
 	a->connections = chi_connections_open(key, false);
-	if (a->connections == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(a->connections));
 	CHOIR_TRY(chi_hello_make(&a->hello, "agent", a->o.worker, 0, CHI_JOB_PROTOCOL));
 	const chi_hub_owner owner = { a, NULL, joined, frame, lost };
 	a->hub = chi_hub_new(a->connections, &a->hello, &owner,
 			&(chi_hub_options){ .heartbeat = a->o.lost_after / 8, .lost_after = a->o.lost_after });
-	if (a->hub == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(a->hub));
 	a->peer = chi_hub_dial(a->hub, a->o.address, NULL);
-	if (a->peer == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(a->peer));
 	const double until = chi_hub_now(a->hub) + CHI_HUB_HANDSHAKE_SECONDS + END_SECONDS;
 	while (a->peer != NULL && !a->joined && chi_hub_now(a->hub) < until)
 		CHOIR_TRY(chi_hub_step(a->hub, until));
@@ -337,8 +334,7 @@ static choir_status open_agent(agent *a, const choir_agent_options *o)
 				"agent: no worker is given, and the environment has no rank of a launcher");
 	CHOIR_TRY(open_hub(a));
 	a->watch = chi_watch_new(wake, a);
-	if (a->watch == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(a->watch));
 	a->kills = count_kills(a);
 	CHOIR_TRY(join(a));
 	chi_process_adopt_orphans();
@@ -362,8 +358,7 @@ static void close_agent(agent *a)
 choir_status choir_agent_run(const choir_agent_options *o)
 {
 	agent *a = chi_alloc(sizeof *a);
-	if (a == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(a));
 	a->page_fd = a->out[0] = a->out[1] = a->program.watch = -1;
 	choir_status status = open_agent(a, o);
 	if (status == CHOIR_OK) {

@@ -215,8 +215,7 @@ choir_status chi_job_open_hub(choir_supervisor *s)
 	snprintf(s->name, sizeof s->name, "%ld", (long) getpid());
 	snprintf(s->path, sizeof s->path, "%s/%.20s", directory, s->name);
 	s->connections = chi_connections_open(s->remote ? &s->key : NULL, false);
-	if (s->connections == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s->connections));
 	CHOIR_TRY(chi_hello_make(&s->hello, "supervisor", 0, 0, CHI_JOB_PROTOCOL));
 	const chi_hub_owner owner = { s, admit, joined, frame, lost };
 	// The restart policy times silence itself, so the connection's limit is longer.

@@ -348,10 +348,9 @@ choir_status chi_job_start(choir_supervisor *s, int attempt, int workers)
 {
 	if (is_mpi(s))
 		return start_all(s, attempt, workers);
-	choir_status status = CHOIR_OK;
-	for (int i = 0; status == CHOIR_OK && i < workers; i++)
-		status = chi_job_start_worker(s, attempt, i);
-	return status;
+	for (int i = 0; i < workers; i++)
+		CHOIR_TRY(chi_job_start_worker(s, attempt, i));
+	return CHOIR_OK;
 }
 
 // The last line with a letter: launchers draw lines around their messages.

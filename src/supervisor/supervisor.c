@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
-#include "base/status.h"
 #include "base/thread.h"
 #include "supervisor/agent_message.h"
 

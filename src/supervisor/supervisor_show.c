@@ -47,8 +47,7 @@ static void lost(void *user, chi_peer *peer, choir_status status)
 static choir_status ask_hub(question *q, chi_hub *hub, const char *address)
 {
 	q->peer = chi_hub_dial(hub, address, NULL);
-	if (q->peer == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(q->peer));
 	const double until = chi_hub_now(hub) + SECONDS;
 	while (q->peer != NULL && !q->whole && chi_hub_now(hub) < until)
 		CHOIR_TRY(chi_hub_step(hub, until));
@@ -64,8 +63,7 @@ static choir_status ask(question *q, const char *path)
 	char address[CHI_JOB_ADDRESS];
 	chi_hello hello;
 	chi_connections *connections = chi_connections_open(NULL, false);
-	if (connections == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(connections));
 	choir_status status = chi_hello_make(&hello, "status", 0, 0, CHI_JOB_PROTOCOL);
 	const chi_hub_owner owner = { q, NULL, joined, frame, lost };
 	chi_hub *hub = status != CHOIR_OK

@@ -55,6 +55,8 @@ struct choir_tensor {
 	choir_tensor *next;
 };
 
+typedef enum { CHI_IN_REPLICA = 1, CHI_IN_CROSS, CHI_IN_UPDATE } chi_context_kind;
+
 #define CHI_NO_DRAWS UINT32_MAX
 
 struct choir_frame {
@@ -72,8 +74,9 @@ struct choir_frame {
 	struct choir_tape *tape;
 	// Forgets what was recorded after mark, before a rewind.
 	void (*tape_rewind)(struct choir_tape *tape, size_t mark);
+	// What the frame belongs to; 0: the program or a set of values.
 	void *context;
-	int context_kind;
+	chi_context_kind context_kind;
 	chi_random_key random; // place: number of the next draw
 	choir_dtype narrow; // op/precision.h
 	choir_tensor *lengths; // of the sequences to which layers are being applied
@@ -91,10 +94,16 @@ choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const cha
 		CHOIR_PRINTF(3, 4);
 // The thread's last failure, or CHOIR_INTERNAL. Returns its status, never CHOIR_OK.
 choir_status chi_frame_record_error(choir_frame *f);
+void *chi_frame_record_null(choir_frame *f); // the same; returns NULL
 
 // An action got NULL: the frame's failure, else the thread's, else CHOIR_INVALID. Recorded in
 // both; f may be NULL.
 choir_status chi_frame_status(choir_frame *f);
+// What a call gave: chi_frame_status(f) if it is NULL.
+static inline choir_status chi_frame_made(choir_frame *f, const void *object)
+{
+	return object != NULL ? CHOIR_OK : chi_frame_status(f);
+}
 
 // Given back while queued work may still use it.
 chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes);

@@ -6,12 +6,12 @@ import re
 from house import code, judge, must_find, project, read, sources
 
 # (what it is, names of functions, the files under src that may call them, what to use instead). Two
-# files may print and end: status.c, for programs that ask for it (choir_check), and lock.c, in debug
+# files may print and end: check.c, for programs that ask for it (choir_check), and lock.c, in debug
 # builds, where locks are taken in the wrong order. process.c starts and ends processes for a supervisor.
 RULES = [
-    ("prints", r"v?f?printf|puts|fputs|putchar|putc|fputc|perror|fwrite", r"base/(status|lock)\.c",
+    ("prints", r"v?f?printf|puts|fputs|putchar|putc|fputc|perror|fwrite", r"base/(check|lock)\.c",
      "a status and chi_log"),
-    ("ends the program", r"exit|_exit|_Exit|quick_exit|abort|raise|kill|atexit", r"base/(status|lock|process)\.c",
+    ("ends the program", r"exit|_exit|_Exit|quick_exit|abort|raise|kill|atexit", r"base/(check|lock|process)\.c",
      "a status"),
     ("allocates", r"malloc|calloc|realloc|reallocarray|free|aligned_alloc|posix_memalign|strdup|strndup|"
      r"asprintf|vasprintf|getline|alloca|open_memstream", r"base/alloc\.c", "base/alloc.h"),
@@ -49,7 +49,7 @@ must_find(check, {
     "src/op/a.c": '#include <stdio.h>\n// malloc(1) in words\nvoid f(void)\n{\n\tprintf("free(p)");\n'
                   "\ttable->free(p);\n\tops.open (x);\n\tchi_free(p);\n\tsnprintf(a, 1, b);\n}\n",
     "src/base/alloc.c": "void *a(void) { return malloc(1); }\n",
-    "src/base/status.c": "void a(void) { exit(1); }\n",
+    "src/base/check.c": "void a(void) { exit(1); }\n",
     "src/base/other.c": "void a(void) { pthread_mutex_lock(x); exit(1); }\n",
     "src/train/b.c": "void a(void)\n{\n\tfree (p);\n\tt = time(NULL);\n\tpthread_join(t, 0);\n\tgrow((void **) &x->items, (void *) &y);\n}\n",
     "src/net/c.c": "double f(void)\n{\n\treturn chi_clock_wall() + 5;\n}\n",

@@ -11,6 +11,7 @@ MOST_FILES = 20
 # Public functions that are not in a file of their header's name, by reason.
 ELSEWHERE = {
     "a set of values is made by its strategy, whose room is above": "choir_values_new",
+    "choir_check ends the program, and status.c does not": "choir_check choir_check_new",
     "a chain counts them, whichever its sources": "choir_dataset_dropped choir_dataset_skipped",
     "it sizes a stage's buffer": "choir_component_resize",
     "a table of kernels is a registry, and its kernels are run":

@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "choir/status.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -181,8 +180,7 @@ static choir_status dial(chi_remote_server *r)
 {
 	r->end = (chi_error){ .status = CHOIR_OK };
 	r->peer = chi_hub_dial(r->hub, r->address, NULL);
-	if (r->peer == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(r->peer));
 	while (!r->joined && r->end.status == CHOIR_OK)
 		CHOIR_TRY(chi_hub_step(r->hub, HUGE_VAL));
 	if (r->end.status != CHOIR_OK)
@@ -240,8 +238,7 @@ static choir_status connect_to(chi_remote_server *r)
 	CHOIR_TRY(chi_remote_hello(&r->hello, CHI_REMOTE_ROLE, (int) r->number, r->connections->job));
 	r->hub = chi_hub_new(
 			r->connections, &r->hello, &owner, &(chi_hub_options){ .max = CHI_REMOTE_MAX });
-	if (r->hub == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(r->hub));
 	CHOIR_TRY(join(r));
 	add_header(r, NULL, CHI_COMMAND_LEND);
 	chi_pack_u64(&r->outbox, (uintptr_t) &r->hello.incarnation);
@@ -407,8 +404,7 @@ static choir_status tell(chi_remote_stream *s)
 	s->queued++;
 	s->told = s->failed;
 	s->failed = 0;
-	chi_error_restore(&s->failure);
-	return s->failure.status;
+	return chi_error_restore(&s->failure);
 }
 
 static choir_status wait_locked(chi_remote_stream *s, uint64_t number, double seconds)

@@ -90,13 +90,11 @@ static chi_remote_server *find_server(const char *address)
 	for (uint32_t i = 0; i < count; i++)
 		if (strcmp(server_at(i)->address, address) == 0)
 			return server_at(i);
-	if (count == CHI_REMOTE_SERVERS) {
-		choir_fail(CHOIR_UNSUPPORTED,
+	if (count == CHI_REMOTE_SERVERS)
+		return chi_fail_null(CHOIR_UNSUPPORTED,
 				"this process has connections to %d servers; no more are "
 				"possible",
 				CHI_REMOTE_SERVERS);
-		return NULL;
-	}
 	chi_remote_server *r = chi_remote_server_new(address, count);
 	if (r != NULL) {
 		chi_atomic64_store(&all.server[count], (uintptr_t) r);

@@ -1,18 +1,7 @@
 // Cross-replica context: its frames, named values, and calls.
 #include "strategy/cross/cross.h"
 
-#include "base/alloc.h"
 #include "choir/op.h"
-
-static choir_values *new_values(choir_strategy *s)
-{
-	choir_values *set = chi_values_new(s, &s->layout);
-	if (set != NULL) {
-		set->before = s->replica_offset;
-		set->in_sync = s->in_sync;
-	}
-	return set;
-}
 
 choir_cross *chi_cross_new(choir_strategy *s, chi_run *run)
 {
@@ -27,7 +16,7 @@ choir_cross *chi_cross_new(choir_strategy *s, chi_run *run)
 		&x->next_results };
 	bool failed = x->base.frame == NULL;
 	for (size_t i = 0; !failed && i < sizeof sets / sizeof sets[0]; i++)
-		failed = (*sets[i] = new_values(s)) == NULL;
+		failed = (*sets[i] = choir_values_new(s)) == NULL;
 	if (failed) {
 		chi_cross_free(&x->base);
 		return NULL;
@@ -107,15 +96,11 @@ choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d)
 	for (size_t i = 0; i < x->device_frames; i++)
 		if (chi_device_shares(x->device_frame[i].device, d))
 			return x->device_frame[i].frame;
-	void *array = x->device_frame;
-	const bool grown = chi_grow(
-			&array, &x->device_frames_capacity, x->device_frames + 1, sizeof *x->device_frame);
-	x->device_frame = array;
+	const bool grown = chi_grow(&x->device_frame, &x->device_frames_capacity, x->device_frames + 1,
+			sizeof *x->device_frame);
 	choir_frame *f = grown ? choir_frame_new(d) : NULL;
-	if (f == NULL) {
-		chi_frame_record_error(own);
-		return NULL;
-	}
+	if (f == NULL)
+		return chi_frame_record_null(own);
 	f->context = own->context;
 	f->context_kind = own->context_kind;
 	x->device_frame[x->device_frames++] = (chi_cross_frame){ d, f };
@@ -239,10 +224,8 @@ static choir_value *keep(choir_cross *cross, const choir_value *v)
 		if (f != NULL)
 			kept->component[i] = part ? chi_tensor_retain(f, v->component[i])
 									  : chi_tensor_alias(f, v->component[i]);
-		if (kept->component[i] == NULL || (part && chi_stream_wait(f->stream) != CHOIR_OK)) {
-			chi_frame_record_error(cross->frame);
-			return NULL;
-		}
+		if (kept->component[i] == NULL || (part && chi_stream_wait(f->stream) != CHOIR_OK))
+			return chi_frame_record_null(cross->frame);
 	}
 	return kept;
 }
@@ -331,13 +314,11 @@ static choir_tensor *apply(choir_variable *v, choir_fetch_fn *fn, choir_tensor *
 	}
 	if (result == NULL && choir_error_status() == CHOIR_OK)
 		choir_fail(CHOIR_INVALID, "fetch of \"%s\": the function returned NULL", v->name);
-	if (result != NULL && result->frame != f) {
-		choir_fail(CHOIR_INVALID,
+	if (result != NULL && result->frame != f)
+		return chi_fail_null(CHOIR_INVALID,
 				"fetch of \"%s\": the function's result "
 				"belongs to another frame than its argument",
 				v->name);
-		return NULL;
-	}
 	return result;
 }
 
@@ -358,16 +339,7 @@ choir_tensor *choir_cross_fetch(
 	choir_frame *to = t == NULL ? NULL : chi_cross_frame_on(x, d);
 	if (to != NULL && to != t->frame)
 		t = t->is_number ? choir_number(to, t->number) : choir_copy(t, to);
-	if (t == NULL || to == NULL) {
-		chi_frame_record_error(cross->frame);
-		return NULL;
-	}
+	if (t == NULL || to == NULL)
+		return chi_frame_record_null(cross->frame);
 	return t;
-}
-
-choir_values *choir_values_new(choir_strategy *s)
-{
-	if (s == NULL && (s = choir_default_strategy()) == NULL)
-		return NULL;
-	return chi_strategy_check(s) == CHOIR_OK ? new_values(s) : NULL;
 }

@@ -111,19 +111,15 @@ static choir_tensor *sum_of_all(
 		sum = t == NULL || sum != NULL ? sum : chi_arena_alloc(&f->arena, bytes);
 		part[i].data = t == NULL ? NULL : chi_arena_alloc(&f->arena, bytes);
 		if (sum == NULL || part[i].data == NULL ||
-				choir_tensor_to_host(t, part[i].data, bytes) != CHOIR_OK) {
-			chi_frame_record_error(f);
-			return NULL;
-		}
+				choir_tensor_to_host(t, part[i].data, bytes) != CHOIR_OK)
+			return chi_frame_record_null(f);
 	}
 	const choir_collective c = { .name = name,
 		.kind = CHOIR_ALL_REDUCE,
 		.dtype = t == NULL ? 0 : t->dtype,
 		.elements = t == NULL ? 0 : choir_shape_elements(&t->shape) };
-	if (t == NULL || chi_process_group_all_reduce(p, 0, &c, part, sum) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (t == NULL || chi_process_group_all_reduce(p, 0, &c, part, sum) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	return choir_constant(f, t->dtype, t->shape, sum);
 }
 
@@ -175,10 +171,8 @@ static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const cha
 	double divisor = 1;
 	char name[CHI_SUM_NAME];
 	choir_tensor **here = chi_arena_alloc(&f->arena, (size_t) n * sizeof *here);
-	if (here == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (here == NULL)
+		return chi_frame_record_null(f);
 	if (chi_check_alike(s, f, op, n, tensors, true) != CHOIR_OK)
 		return NULL;
 	if (op == CHOIR_MEAN && chi_mean_divisor(s, f, n, tensors, &divisor) != CHOIR_OK)
@@ -234,10 +228,8 @@ static choir_tensor *read_aggregated(choir_variable *v, choir_frame *f)
 	if (v->aggregation == CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
 		return read_first(v, what, f);
 	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) v->copies * sizeof *parts);
-	if (parts == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (parts == NULL)
+		return chi_frame_record_null(f);
 	for (int i = 0; i < v->copies; i++)
 		if ((parts[i] = chi_variable_view(v, i, f)) == NULL)
 			return NULL;
@@ -328,10 +320,8 @@ static choir_tensor *reduce_value(
 		return chi_reduce_tensors(s, f, what, op, n, own);
 	snprintf(what, sizeof what, "reduce along %" PRIx64, (uint64_t) axes.bits);
 	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) s->replicas * sizeof *parts);
-	if (parts == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (parts == NULL)
+		return chi_frame_record_null(f);
 	for (int i = 0; i < s->replicas; i++)
 		if ((parts[i] = along(own[n == 1 ? 0 : i], op, axes)) == NULL)
 			return NULL;

@@ -80,8 +80,7 @@ static choir_status add(
 		return chi_frame_fail(f, CHOIR_INVALID, "%s: the gradient of \"%s\" was added twice",
 				a->table->name, v->name);
 	choir_tensor *kept = chi_tensor_retain(f, gradient);
-	if (kept == NULL)
-		return chi_frame_status(f);
+	CHOIR_TRY(chi_frame_made(f, kept));
 	g->last_replica = r->id;
 	g->position = r->gradients++;
 	r->trains = true;
@@ -158,11 +157,8 @@ static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 {
 	(void) point;
 	chi_run *run = r->run;
-	void *array = run->pending;
-	const bool grown = chi_grow(
-			&array, &run->pending_capacity, run->n_pending + 1, sizeof(chi_pending_update *));
-	run->pending = array;
-	if (!grown)
+	if (!chi_grow(&run->pending, &run->pending_capacity, run->n_pending + 1,
+				sizeof(chi_pending_update *)))
 		return choir_error_status();
 	run->pending[run->n_pending++] = user;
 	return CHOIR_OK;

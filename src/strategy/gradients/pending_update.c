@@ -1,8 +1,6 @@
 // An optimizer keeps its updates' memory, so repeated steps allocate nothing.
 #include "strategy/gradients/pending_update.h"
 
-#include "base/alloc.h"
-#include "base/status.h"
 #include "strategy/gradients/bucket.h"
 #include "strategy/gradients/sparse_gradients.h"
 
@@ -166,10 +164,8 @@ static chi_device_gradient *add_gradient(chi_pending_update *u, int d, choir_var
 	chi_device_gradients *list = &u->device[d];
 	if (list->n == list->capacity) {
 		const size_t before = list->capacity;
-		void *array = list->gradient;
-		if (!chi_grow(&array, &list->capacity, list->n + 1, sizeof *list->gradient))
+		if (!chi_grow(&list->gradient, &list->capacity, list->n + 1, sizeof *list->gradient))
 			return NULL;
-		list->gradient = array;
 		for (size_t i = before; i < list->capacity; i++)
 			list->gradient[i] = NULL;
 	}

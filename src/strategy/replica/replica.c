@@ -1,7 +1,6 @@
 // A replica's call, arguments, results and properties.
 #include "strategy/replica/replica.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
 #include "strategy/cross/cross.h"
 #include "strategy/gradients/gradients.h"
@@ -89,11 +88,6 @@ choir_status chi_replica_check_variable(const chi_replica *r, const choir_variab
 			: chi_frame_fail(r->base.frame, CHOIR_STATE,
 					  "variable \"%s\": mixing strategies: it belongs to %s, this replica to %s",
 					  v->name, v->strategy->label, s->label);
-}
-
-choir_replica *choir_frame_replica(const choir_frame *f)
-{
-	return f == NULL || f->context_kind != CHI_IN_REPLICA ? NULL : f->context;
 }
 
 int choir_replica_id(const choir_replica *r)
@@ -210,10 +204,8 @@ choir_tensor *choir_replica_result(choir_replica *replica, const char *name)
 		return chi_frame_fail_null(f, CHOIR_STATE, "result: \"%s\" needs a merge call before it",
 				name == NULL ? "" : name);
 	choir_value *v = choir_values_find(x->returned, name);
-	if (v == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (v == NULL)
+		return chi_frame_record_null(f);
 	return view_of(r, v, "result", name);
 }
 
@@ -225,11 +217,8 @@ static choir_status note_name(chi_replica *r, const char *name)
 	for (size_t i = 0; i < list->n; i++)
 		if (strcmp(list->named[i].name, name) == 0)
 			return CHOIR_OK;
-	void *array = list->named;
 	const size_t capacity = list->capacity;
-	const bool grown = chi_grow(&array, &list->capacity, list->n + 1, sizeof(chi_named));
-	list->named = array;
-	if (!grown)
+	if (!chi_grow(&list->named, &list->capacity, list->n + 1, sizeof(chi_named)))
 		return chi_frame_record_error(r->base.frame);
 	memset(list->named + capacity, 0, (list->capacity - capacity) * sizeof(chi_named));
 	chi_named *entry = &list->named[list->n];

@@ -1,7 +1,6 @@
 // An empty run of two replicas costs two transfers between cores.
 #include "strategy/run/run.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/processors.h"
 #include "base/thread.h"
@@ -440,7 +439,7 @@ static choir_status ready_results(choir_strategy *s, choir_values *args, choir_v
 		*results = choir_values_new(s);
 	else
 		choir_values_clear(*results);
-	return *results == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(*results);
 }
 
 static choir_status run_in(

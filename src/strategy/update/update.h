@@ -19,6 +19,8 @@ typedef struct {
 	int64_t first, count;
 } chi_update;
 
+// cross and variable or destination are set.
+choir_status chi_update_run(chi_update *u, choir_update_fn *fn, void *user);
 choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn, void *user);
 
 bool chi_update_is_chunked(const chi_update *u);

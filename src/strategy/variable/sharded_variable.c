@@ -24,10 +24,8 @@ choir_variable *choir_variable_shard_parent(choir_variable *v)
 choir_tensor **chi_shards_read_each(choir_variable *parent, choir_frame *f)
 {
 	choir_tensor **read = chi_arena_alloc(&f->arena, (size_t) parent->shards * sizeof *read);
-	if (read == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (read == NULL)
+		return chi_frame_record_null(f);
 	for (int i = 0; i < parent->shards; i++)
 		if ((read[i] = choir_variable_read(parent->shard[i], f)) == NULL)
 			return NULL;
@@ -37,10 +35,8 @@ choir_tensor **chi_shards_read_each(choir_variable *parent, choir_frame *f)
 choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f)
 {
 	for (int i = 0; i < parent->shards; i++)
-		if (chi_remote_fetch(parent->shard[i], 0, NULL) != CHOIR_OK) {
-			chi_frame_record_error(f);
-			return NULL;
-		}
+		if (chi_remote_fetch(parent->shard[i], 0, NULL) != CHOIR_OK)
+			return chi_frame_record_null(f);
 	const uint64_t version = chi_atomic64_load(&parent->source.version);
 	choir_tensor **rows = chi_shards_read_each(parent, f);
 	choir_tensor *t = rows == NULL ? NULL : chi_shards_join_rows(parent->shards, rows);

@@ -176,7 +176,7 @@ static choir_status sum_parts(const choir_metric *m, choir_variable *v, double s
 	return status == CHOIR_OK ? status : chi_error_prefix("metric \"%s\"", m->name);
 }
 
-static choir_status check(const choir_metric *m, const char *what)
+choir_status chi_metric_check(const choir_metric *m, const char *what)
 {
 	if (m == NULL)
 		return choir_fail(CHOIR_INVALID, "%s: the metric is NULL", what);
@@ -184,16 +184,16 @@ static choir_status check(const choir_metric *m, const char *what)
 	return chi_context_need_cross(m->strategy, what);
 }
 
-choir_status chi_metric_totals(choir_metric *m, double *total, double *count)
+choir_status chi_metric_totals(const choir_metric *m, double total[], double *count)
 {
 	CHOIR_TRY(sum_parts(m, m->total, total));
-	return sum_parts(m, m->count, count);
+	return count == NULL ? CHOIR_OK : sum_parts(m, m->count, count);
 }
 
 static double result_of_sums(const choir_metric *m, const chi_metric_sums *kind)
 {
 	double *sum = chi_alloc_array((size_t) chi_metric_elements(m, kind), sizeof *sum);
-	const bool known = sum != NULL && sum_parts(m, m->total, sum) == CHOIR_OK;
+	const bool known = sum != NULL && chi_metric_totals(m, sum, NULL) == CHOIR_OK;
 	const double result = known ? kind->result(m, sum) : (double) NAN;
 	chi_free(sum);
 	return result;
@@ -202,7 +202,7 @@ static double result_of_sums(const choir_metric *m, const chi_metric_sums *kind)
 double choir_metric_result(choir_metric *m)
 {
 	double total, count;
-	if (check(m, "metric_result") != CHOIR_OK)
+	if (chi_metric_check(m, "metric_result") != CHOIR_OK)
 		return (double) NAN;
 	const chi_metric_sums *sums = chi_metric_sums_of(m->kind);
 	if (sums != NULL)
@@ -223,34 +223,9 @@ double choir_metric_result(choir_metric *m)
 	return (m->kind == CHI_METRIC_ACCURACY ? count - total : total) / count;
 }
 
-choir_tensor *choir_metric_confusion_matrix(choir_metric *m, choir_frame *f)
-{
-	if (f == NULL || f->failed)
-		return NULL;
-	if (check(m, "metric_confusion_matrix") != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
-	if (m->kind != CHI_METRIC_CONFUSION)
-		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"metric \"%s\": is a number, not a "
-				"confusion matrix; use choir_metric_result",
-				m->name);
-	double *sum = chi_alloc_array((size_t) (m->classes * m->classes), sizeof *sum);
-	choir_tensor *out = NULL;
-	if (sum == NULL)
-		chi_strategy_abort(m->strategy, chi_frame_record_error(f));
-	else if (sum_parts(m, m->total, sum) != CHOIR_OK)
-		chi_frame_record_error(f);
-	else
-		out = choir_cast(choir_constant(f, CHOIR_F64, m->total->shape, sum), CHOIR_I64);
-	chi_free(sum);
-	return out;
-}
-
 choir_status choir_metric_reset(choir_metric *m)
 {
-	CHOIR_TRY(check(m, "metric_reset"));
+	CHOIR_TRY(chi_metric_check(m, "metric_reset"));
 	const size_t n = (size_t) choir_shape_elements(&m->total->shape);
 	double *zero = chi_alloc_array(n, sizeof *zero);
 	if (zero == NULL)

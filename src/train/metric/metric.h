@@ -53,7 +53,10 @@ struct choir_metric {
 choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir_tensor *more,
 		choir_tensor *weights, choir_tensor **total, choir_tensor **count);
 
-choir_status chi_metric_totals(choir_metric *m, double *total, double *count);
+// In cross-replica context.
+choir_status chi_metric_check(const choir_metric *m, const char *what);
+// Over all replicas: the elements of total and, if count is not NULL, count.
+choir_status chi_metric_totals(const choir_metric *m, double total[], double *count);
 
 // In the current strategy; like has the kind and its numbers.
 choir_metric *chi_metric_make(const char *name, const choir_metric *like);

@@ -447,50 +447,6 @@ choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir
 
 enum { MAX_CLASSES = 1 << 15 };
 
-static choir_metric *make_above(const char *name, chi_metric_kind kind, double threshold)
-{
-	if (isfinite(threshold))
-		return chi_metric_make(name, &(choir_metric){ .kind = kind, .threshold = threshold });
-	choir_fail(CHOIR_INVALID, "metric \"%s\": the threshold is %g; a finite number is needed",
-			name == NULL ? "" : name, threshold);
-	return NULL;
-}
-
-choir_metric *choir_precision_new(const char *name, double threshold)
-{
-	return make_above(name, CHI_METRIC_PRECISION, threshold);
-}
-
-choir_metric *choir_recall_new(const char *name, double threshold)
-{
-	return make_above(name, CHI_METRIC_RECALL, threshold);
-}
-
-choir_metric *choir_f1_new(const char *name, double threshold)
-{
-	return make_above(name, CHI_METRIC_F1, threshold);
-}
-
-choir_metric *choir_true_positives_new(const char *name, double threshold)
-{
-	return make_above(name, CHI_METRIC_TRUE_POSITIVES, threshold);
-}
-
-choir_metric *choir_false_positives_new(const char *name, double threshold)
-{
-	return make_above(name, CHI_METRIC_FALSE_POSITIVES, threshold);
-}
-
-choir_metric *choir_true_negatives_new(const char *name, double threshold)
-{
-	return make_above(name, CHI_METRIC_TRUE_NEGATIVES, threshold);
-}
-
-choir_metric *choir_false_negatives_new(const char *name, double threshold)
-{
-	return make_above(name, CHI_METRIC_FALSE_NEGATIVES, threshold);
-}
-
 choir_metric *choir_top_k_accuracy_new(const char *name, int64_t k)
 {
 	if (k > 0)
@@ -529,4 +485,29 @@ choir_metric *choir_auc_new(const char *name, int64_t thresholds)
 	choir_fail(CHOIR_INVALID, "metric \"%s\": %lld thresholds; 2 to %d are needed, or 0 for 200",
 			name == NULL ? "" : name, (long long) thresholds, MAX_CLASSES);
 	return NULL;
+}
+
+choir_tensor *choir_metric_confusion_matrix(choir_metric *m, choir_frame *f)
+{
+	if (f == NULL || f->failed)
+		return NULL;
+	if (chi_metric_check(m, "metric_confusion_matrix") != CHOIR_OK) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
+	if (m->kind != CHI_METRIC_CONFUSION)
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"metric \"%s\": is a number, not a "
+				"confusion matrix; use choir_metric_result",
+				m->name);
+	double *sum = chi_alloc_array((size_t) (m->classes * m->classes), sizeof *sum);
+	choir_tensor *out = NULL;
+	if (sum == NULL)
+		chi_strategy_abort(m->strategy, chi_frame_record_error(f));
+	else if (chi_metric_totals(m, sum, NULL) != CHOIR_OK)
+		chi_frame_record_error(f);
+	else
+		out = choir_cast(choir_constant(f, CHOIR_F64, m->total->shape, sum), CHOIR_I64);
+	chi_free(sum);
+	return out;
 }

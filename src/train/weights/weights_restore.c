@@ -77,7 +77,7 @@ choir_status chi_weight_set(choir_variable *v, choir_frame *f, const void *x)
 choir_status chi_weights_set(const chi_weights *w, const chi_safetensors *st, const char *data)
 {
 	choir_frame *f = choir_frame_new(NULL);
-	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(f);
 	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
 		status = chi_weight_set(w->variable[i], f, data + st->tensor[i]->begin);
 		// undefined is better than a mix of two models

@@ -1,6 +1,5 @@
 // Numbers are parsed from the buffer into the reader's row; if more follows in the field, a slower
 // function parses it. The next row overwrites a bad or dropped one.
-#include "data/dataset.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 #include "data/seek_index.h"
 #include "data/source/csv/csv.h"
 #include "data/source/csv/date.h"
-#include "data/source/csv/decimal.h"
 #include "data/source/file_list.h"
 #include "tensor/tensor.h"
 
@@ -21,8 +19,6 @@ typedef struct {
 	chi_glob paths;
 	chi_csv_rows rows;
 	chi_csv_schema schema;
-	chi_row_buffer spare; // one example, for unwanted columns
-	bool looked;
 	bool numbered;
 	int64_t before;
 	chi_places places;
@@ -315,7 +311,7 @@ static choir_status csv_read(choir_dataset *d, void *const column[], int64_t wan
 	char *to[CHI_MAX_COLUMNS];
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; i < d->spec.n; i++)
-		to[i] = column[i] ? column[i] : c->spare.column[i];
+		to[i] = column[i] ? column[i] : c->base.rows.column[i];
 	while (*got < want && (status = next_row(c, to)) == CHOIR_OK) {
 		++*got;
 		if (c->numbered)
@@ -383,7 +379,6 @@ static void csv_free(choir_dataset *d)
 {
 	csv *c = (csv *) d;
 	release(c);
-	chi_row_buffer_free(&c->spare);
 	chi_places_free(&c->places);
 }
 
@@ -433,7 +428,7 @@ static choir_status check_seek_index(char separator, char quote, char decimal)
 static choir_status find_schema(csv *c, const choir_csv_options *o)
 {
 	const csv *other = (const csv *) o->schema;
-	if (other && (other->base.stage != &csv_stage || !other->looked))
+	if (other && (other->base.stage != &csv_stage || !other->schema.looked))
 		return choir_fail(CHOIR_INVALID,
 				"csv dataset: the schema comes from \"%s\"; a CSV dataset "
 				"with an inferred schema needed",
@@ -461,8 +456,8 @@ static choir_status prepare(csv *c, const char *path, const choir_csv_options *o
 	c->schema.file = c->paths.path[0];
 	CHOIR_TRY(chi_csv_read_names(&c->rows, &c->schema));
 	CHOIR_TRY(chi_csv_choose(&c->schema, o));
-	c->looked = needs_infer(&c->schema, o);
-	if (c->looked)
+	c->schema.looked = needs_infer(&c->schema, o);
+	if (c->schema.looked)
 		CHOIR_TRY(find_schema(c, o));
 	chi_csv_rows_rewind(&c->rows);
 	return CHOIR_OK;
@@ -510,10 +505,9 @@ static csv *make(csv *c, const choir_csv_options *o)
 		if (f->category && columns[f->target].shape.rank == 0)
 			made->base.spec.categories[f->target] = f->categories;
 	}
-	if (chi_row_buffer_new(&made->base, 1, &made->spare))
+	if (chi_row_buffer_new(&made->base, 1, &made->base.rows))
 		return made;
-	choir_dataset_free(&made->base);
-	return NULL;
+	return chi_dataset_discard(&made->base);
 }
 
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o)
@@ -527,61 +521,17 @@ choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *
 	return made ? &made->base : NULL;
 }
 
-// The values of a text column are of the k-th kind, with few exceptions.
-static bool is_mostly(const chi_csv_field *f, size_t k, bool few, choir_csv_inferred *found)
+const chi_csv_schema *chi_csv_schema_of(const choir_dataset *d)
 {
-	static const char *const kinds[] = { [CHI_CSV_ODD_NUMBER] = "numbers",
-		[CHI_CSV_ODD_DATE] = "dates",
-		[CHI_CSV_ODD_COMMA] = "numbers with a decimal comma",
-		[CHI_CSV_ODD_MARKED] = "numbers with other characters" };
-	const chi_csv_odd *odd = &f->odd[k];
-	if (f->words || !chi_csv_is_rare(odd, found->values, few))
-		return false;
-	found->mostly = kinds[k];
-	found->others = odd->n;
-	if (k == CHI_CSV_ODD_MARKED) // the example is a value that is no number
-		return true;
-	found->other_row = odd->row;
-	found->other = odd->row > 0 ? odd->text : NULL;
-	return true;
-}
-
-bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found)
-{
-	if (!d || d->stage != &csv_stage || i >= ((const csv *) d)->schema.n)
-		return false;
-	const csv *c = (const csv *) d;
-	const chi_csv_field *f = &c->schema.field[i];
-	*found = (choir_csv_inferred){
-		.name = f->name,
-		.output = f->wanted ? d->spec.column[f->target].name : NULL,
-		.holds = c->looked ? chi_csv_holds((chi_csv_found) f->found) : "",
-		.missing = f->missing,
-		.kind = f->one_hot	  ? CHOIR_CSV_ONE_HOT
-				: f->category ? CHOIR_CSV_CATEGORY
-				: f->date	  ? CHOIR_CSV_DATE
-							  : CHOIR_CSV_NUMBER,
-		.categories = f->wanted && f->categories ? chi_categories_count(f->categories) : 0,
-		.indicator = f->indicator,
-		.values = c->schema.rows - c->schema.bad - f->missing,
-		.not_utf8 = f->not_utf8,
-	};
-	if (!f->odd)
-		return true;
-	const chi_csv_odd *number = &f->odd[CHI_CSV_ODD_NUMBER];
-	found->other_row = number->row;
-	found->other = number->row > 0 ? number->text : NULL;
-	size_t k = f->not_utf8 ? 2 * CHI_CSV_ODDS : 0;
-	while (k < 2 * CHI_CSV_ODDS && !is_mostly(f, k % CHI_CSV_ODDS, k < CHI_CSV_ODDS, found))
-		k++;
-	return true;
+	return d && d->stage == &csv_stage ? &((const csv *) d)->schema : NULL;
 }
 
 const char *choir_csv_dataset_category(const choir_dataset *d, size_t i, size_t k)
 {
-	if (!d || d->stage != &csv_stage || i >= ((const csv *) d)->schema.n)
+	const chi_csv_schema *s = chi_csv_schema_of(d);
+	if (!s || i >= s->n)
 		return NULL;
-	const chi_csv_field *f = &((const csv *) d)->schema.field[i];
+	const chi_csv_field *f = &s->field[i];
 	return f->wanted && f->categories ? chi_categories_text(f->categories, k) : NULL;
 }
 

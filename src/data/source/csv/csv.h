@@ -118,6 +118,7 @@ typedef struct {
 	bool finite;
 	char decimal;
 	int64_t infer_rows;
+	bool looked; // at the files
 	int64_t rows, bad;
 	size_t other_categories;
 	bool other_dates;
@@ -161,6 +162,8 @@ const char *chi_csv_show(const chi_csv_text *field, char out[CHI_CSV_SHOWN_SIZE]
 choir_status chi_csv_wrong(const chi_csv_rows *r, const char *p, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
 
+// NULL: d is not a CSV dataset.
+const chi_csv_schema *chi_csv_schema_of(const choir_dataset *d);
 void chi_csv_schema_free(chi_csv_schema *s);
 // before and after the inference
 choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o);

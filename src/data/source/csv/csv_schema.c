@@ -32,13 +32,11 @@ choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o)
 	s->other_categories = o->other_columns ? o->other_categories : 0;
 	s->other_dates = o->other_columns && o->other_dates;
 	s->missing_text = chi_alloc_array(n, sizeof *s->missing_text);
-	if (!s->missing_text)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(s->missing_text));
 	for (size_t i = 0; i < n; i++) {
 		chi_decimal d;
 		s->missing_text[i] = chi_strdup(text[i] ? text[i] : "");
-		if (!s->missing_text[i])
-			return CHOIR_NO_MEMORY;
+		CHOIR_TRY(chi_made(s->missing_text[i]));
 		s->missing_texts++;
 		s->may_be_missing[(unsigned char) s->missing_text[i][0]] = true;
 		s->numbers_missing =
@@ -122,8 +120,7 @@ static choir_status check_column(const choir_csv_column *c)
 static choir_status give_categories(const chi_csv_schema *s, chi_csv_field *f)
 {
 	f->categories = chi_categories_new();
-	if (!f->categories)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(f->categories));
 	for (size_t i = 0; i < chi_csv_listed(f); i++) {
 		const char *text = f->as->category[i];
 		if (!text || chi_categories_find(f->categories, text, strlen(text)) >= 0)
@@ -229,8 +226,7 @@ choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *
 		if (!chi_csv_needs_texts(f, (chi_csv_found) f->found))
 			continue;
 		f->categories = chi_categories_copy(from->field[i].categories);
-		if (!f->categories)
-			return CHOIR_NO_MEMORY;
+		CHOIR_TRY(chi_made(f->categories));
 		if (f->classes && from->field[i].keys)
 			CHOIR_TRY(chi_csv_key_classes(s, f));
 	}
@@ -371,4 +367,54 @@ size_t chi_csv_place_columns(
 	if (o->other_columns && place_rest(s, o, &n, columns) != CHOIR_OK)
 		return 0;
 	return n;
+}
+
+// The values of a text column are of the k-th kind, with few exceptions.
+static bool is_mostly(const chi_csv_field *f, size_t k, bool few, choir_csv_inferred *found)
+{
+	static const char *const kinds[] = { [CHI_CSV_ODD_NUMBER] = "numbers",
+		[CHI_CSV_ODD_DATE] = "dates",
+		[CHI_CSV_ODD_COMMA] = "numbers with a decimal comma",
+		[CHI_CSV_ODD_MARKED] = "numbers with other characters" };
+	const chi_csv_odd *odd = &f->odd[k];
+	if (f->words || !chi_csv_is_rare(odd, found->values, few))
+		return false;
+	found->mostly = kinds[k];
+	found->others = odd->n;
+	if (k == CHI_CSV_ODD_MARKED) // the example is a value that is no number
+		return true;
+	found->other_row = odd->row;
+	found->other = odd->row > 0 ? odd->text : NULL;
+	return true;
+}
+
+bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found)
+{
+	const chi_csv_schema *s = chi_csv_schema_of(d);
+	if (!s || i >= s->n)
+		return false;
+	const chi_csv_field *f = &s->field[i];
+	*found = (choir_csv_inferred){
+		.name = f->name,
+		.output = f->wanted ? d->spec.column[f->target].name : NULL,
+		.holds = s->looked ? chi_csv_holds((chi_csv_found) f->found) : "",
+		.missing = f->missing,
+		.kind = f->one_hot	  ? CHOIR_CSV_ONE_HOT
+				: f->category ? CHOIR_CSV_CATEGORY
+				: f->date	  ? CHOIR_CSV_DATE
+							  : CHOIR_CSV_NUMBER,
+		.categories = f->wanted && f->categories ? chi_categories_count(f->categories) : 0,
+		.indicator = f->indicator,
+		.values = s->rows - s->bad - f->missing,
+		.not_utf8 = f->not_utf8,
+	};
+	if (!f->odd)
+		return true;
+	const chi_csv_odd *number = &f->odd[CHI_CSV_ODD_NUMBER];
+	found->other_row = number->row;
+	found->other = number->row > 0 ? number->text : NULL;
+	size_t k = f->not_utf8 ? 2 * CHI_CSV_ODDS : 0;
+	while (k < 2 * CHI_CSV_ODDS && !is_mostly(f, k % CHI_CSV_ODDS, k < CHI_CSV_ODDS, found))
+		k++;
+	return true;
 }

@@ -2,13 +2,13 @@
 #include "commands.h"
 #include "command_options.h"
 #include "output.h"
+#include "stop_signals.h"
 
 #include <choir/log.h>
 #include <choir/serve.h>
 
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char *address = "127.0.0.1:0", *devices, *key;
 static int64_t cores = 1, memory;
@@ -35,7 +35,7 @@ static const command self = {
 	.name = "choir serve",
 	.about = "Offers devices of this machine to a program in another process or on another\n"
 			 "machine. The program names them as remote:HOST:PORT/cpu:0.\n\n"
-			 "A server works for one program at a time. SIGTERM or SIGINT ends the server.",
+			 "A server works for one program at a time. SIGTERM, SIGINT or SIGHUP ends it.",
 	.examples = { "choir serve --address 127.0.0.1:7000 --key job.key --devices cpu:0,cpu:1",
 			"choir serve --address unix:/run/user/1000/devices" },
 	.n = sizeof options / sizeof options[0],
@@ -77,12 +77,8 @@ int serve_main(int argc, char **argv)
 					.key_file = key, .cores = (int) cores, .memory = (uint64_t) memory << 20));
 	if (server == NULL)
 		return failed(&self);
-	struct sigaction action;
-	memset(&action, 0, sizeof action);
-	action.sa_handler = stop;
-	sigemptyset(&action.sa_mask);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
+	catch_stop_signals(stop, 0);
+	(void) signal(SIGPIPE, SIG_IGN); // the reader of its log may end first
 	print_address();
 	const choir_status status = choir_server_run(server);
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);

@@ -4,6 +4,7 @@
 #include "train/train.h"
 
 #include "output.h"
+#include "stop_signals.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -24,18 +25,6 @@ static void stop(int number)
 bool train_must_stop(void)
 {
 	return asked_to_stop != 0;
-}
-
-static void catch_signals(void)
-{
-	struct sigaction action = { .sa_handler = stop, .sa_flags = (int) SA_RESETHAND };
-	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
-	sigemptyset(&action.sa_mask);
-	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
-		struct sigaction before; // a signal that is ignored at the start stays ignored
-		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-			sigaction(signals[i], &action, NULL);
-	}
 }
 
 // The state of a training in its newest checkpoint.
@@ -239,7 +228,7 @@ choir_status train_open_checkpoints(training *t)
 					.max_best_to_keep = 2));
 	if (t->checkpoints == NULL)
 		return choir_error_status();
-	catch_signals();
+	catch_stop_signals(stop, (int) SA_RESETHAND);
 	return go_on(t);
 }
 

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { OUTPUT = 32768, OUTPUT_WAITING = 1 << 18, PIPES = 2 };
@@ -133,7 +134,7 @@ static choir_status start_program(agent *a)
 						.out = write_end[0],
 						.err = write_end[1],
 						.keep = a->page_fd,
-						.dies_with_parent = true });
+						.with_parent = SIGKILL });
 	for (int i = 0; i < PIPES; i++)
 		chi_pipe_close(&write_end[i]);
 	return status;
@@ -288,6 +289,28 @@ static void run(agent *a)
 	}
 }
 
+// Of a killed process. To listen there replaces such a socket, and the hub's end removes it. A
+// process that still runs keeps its socket.
+static void remove_socket(agent *a, const char *address)
+{
+	char bound[160]; // longer than a socket's path may be
+	struct stat s;
+	if (chi_fs_stat_at(AT_FDCWD, address + strlen("unix:"), &s) == 0)
+		(void) chi_hub_listen(a->hub, address, bound, sizeof bound);
+}
+
+// A killed supervisor has left its socket. This agent's program may be a killed coordinator or
+// parameter server (coordinator/task.c).
+static void remove_sockets(agent *a)
+{
+	char task[160];
+	if (a->peer != NULL || a->released || strncmp(a->o.address, "unix:", 5) != 0)
+		return;
+	remove_socket(a, a->o.address);
+	chi_job_task_socket(a->o.address, a->o.worker, task, sizeof task);
+	remove_socket(a, task);
+}
+
 static void say_goodbye(agent *a)
 {
 	const double until = chi_hub_now(a->hub) + END_SECONDS;
@@ -351,8 +374,10 @@ choir_status choir_agent_run(const choir_agent_options *o)
 	chi_error_save(&kept);
 	if (a->peer != NULL && !a->released) // the reason for the supervisor
 		chi_peer_end(a->peer, kept.status, kept.text);
-	if (a->hub != NULL)
+	if (a->hub != NULL) {
 		say_goodbye(a);
+		remove_sockets(a);
+	}
 	close_agent(a);
 	chi_error_restore(&kept);
 	return status;

@@ -3,9 +3,11 @@
 
 #include "base/alloc.h"
 #include "base/directory.h"
+#include "base/fs.h"
 #include "base/status.h"
 #include "supervisor/agent_message.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,8 +225,19 @@ choir_status chi_job_open_hub(choir_supervisor *s)
 	return s->hub == NULL ? CHOIR_NO_MEMORY : listen_at(s);
 }
 
+// Of a killed coordinator and its servers.
+static void remove_task_sockets(const choir_supervisor *s)
+{
+	char path[CHI_JOB_ADDRESS];
+	for (int i = 0; i <= s->o.servers && s->o.servers > 0 && !s->remote && s->hub != NULL; i++) {
+		chi_job_task_socket(s->path, i, path, sizeof path);
+		(void) chi_fs_remove(AT_FDCWD, path);
+	}
+}
+
 void chi_job_close_hub(choir_supervisor *s)
 {
+	remove_task_sockets(s);
 	chi_hub_free(s->hub);
 	for (size_t i = 0; i < s->peer_count; i++) {
 		chi_text_free(&s->agents[i]->line[0]);

@@ -39,6 +39,8 @@ static bool split(const char *name, place *p)
 	int index;
 	const char *address = name + sizeof prefix - 1, *slash = strrchr(address, '/');
 	const size_t length = slash == NULL ? 0 : (size_t) (slash - address);
+	if (strncmp(address, "unix:", 5) == 0 && slash != NULL && strchr(slash, ':') == NULL)
+		return false; // the path of a socket, without a device
 	if (length == 0 || length >= sizeof p->address || memchr(address, ':', length) == NULL ||
 			!chi_device_parse(slash + 1, kind, &index))
 		return false;

@@ -46,13 +46,13 @@ static void take_reached(chi_remote_server *r, chi_unpack *u)
 		return;
 	}
 	s->reached = reached;
-	s->asked = 0;
+	if (reached >= s->asked)
+		s->asked = 0;
 	if (failed > s->told && s->failed == 0) {
 		e.status = (choir_status) status;
 		s->failed = failed;
 		s->failure = e;
 	}
-	chi_cond_broadcast(&r->changed);
 }
 
 // A fetch of a failed stream gets no bytes.
@@ -86,9 +86,11 @@ static choir_status take_frame(
 	chi_unpack u = { .data = payload, .bytes = (size_t) f->bytes };
 	(void) peer;
 	chi_mutex_lock(&r->lock);
-	if (f->kind == CHI_REMOTE_REACHED)
-		take_reached(r, &u);
-	else if (f->kind == CHI_REMOTE_DATA)
+	if (f->kind == CHI_REMOTE_REACHED) {
+		while (!u.failed && u.at < u.bytes)
+			take_reached(r, &u);
+		chi_cond_broadcast(&r->changed);
+	} else if (f->kind == CHI_REMOTE_DATA)
 		take_data(r, &u);
 	else if (f->kind == CHI_REMOTE_CREDIT) {
 		const uint64_t bytes = chi_unpack_u64(&u);
@@ -404,6 +406,7 @@ static choir_status tell(chi_remote_stream *s)
 	s->queued++;
 	s->told = s->failed;
 	s->failed = 0;
+	memset(s->followed, 0, sizeof s->followed); // these commands may have failed, too
 	return chi_error_restore(&s->failure);
 }
 

@@ -177,7 +177,7 @@ static void invalidate_reads(chi_replica *r, const chi_pending_update *u)
 
 // The update follows r's queued kernels. If each replica has a device, the update's stream waits
 // (the previous update may use it); else the host does.
-static choir_status gradients_precede(const chi_replica *r, chi_device_gradients *list)
+static choir_status gradients_precede(chi_replica *r, chi_device_gradients *list)
 {
 	const choir_strategy *s = r->run->strategy;
 	chi_stream *stream = r->base.frame->stream;
@@ -186,6 +186,7 @@ static choir_status gradients_precede(const chi_replica *r, chi_device_gradients
 			s->first[r->device + 1] - s->first[r->device] != 1 || list->has_sparse)
 		return chi_stream_wait(stream);
 	list->queued = stream;
+	r->ends_later = true;
 	return chi_stream_record_event(stream, &list->event);
 }
 

@@ -9,19 +9,46 @@
 #include <stdio.h>
 #include <string.h>
 
-static choir_status conclude(chi_replica *r, choir_status status)
+// Reports the failure of the function or of queued work, and empties the frame.
+static void report(chi_replica *r, choir_status status)
+{
+	choir_frame *f = r->base.frame;
+	if (status == CHOIR_OK) {
+		chi_frame_empty_waited(f);
+		return;
+	}
+	if (f->prefix[0] != '\0' && strncmp(choir_error(), f->prefix, strlen(f->prefix)) != 0)
+		chi_error_prefix("replica %d", chi_replica_number(r));
+	if (!r->cancelled)
+		chi_run_fail(r->run, r->id);
+	choir_frame_clear(f);
+}
+
+static void conclude(chi_replica *r, choir_status status)
 {
 	choir_frame *f = r->base.frame;
 	if (status == CHOIR_OK && !f->failed)
 		status = chi_gradients_check_applied(r);
+	r->ends_later = r->ends_later && status == CHOIR_OK && !f->failed;
+	if (r->ends_later)
+		return;
 	if (status == CHOIR_OK)
 		status = f->failed ? chi_frame_status(f) : chi_stream_wait(f->stream);
 	else if (f->failed && f->failure.status == status)
 		status = chi_frame_status(f);
-	if (status != CHOIR_OK && f->prefix[0] != '\0' &&
-			strncmp(choir_error(), f->prefix, strlen(f->prefix)) != 0)
-		chi_error_prefix("replica %d", chi_replica_number(r));
-	return status;
+	report(r, status);
+}
+
+void chi_replica_end(chi_replica *r)
+{
+	if (!r->ends_later)
+		return;
+	chi_dlpack_hold(true);
+	const choir_status status = chi_stream_wait(r->base.frame->stream);
+	if (status != CHOIR_OK && status != CHOIR_TIMEOUT)
+		chi_gradients_spare_updates(r);
+	report(r, status);
+	chi_dlpack_hold(false);
 }
 
 void chi_replica_call(chi_replica *r)
@@ -39,14 +66,8 @@ void chi_replica_call(chi_replica *r)
 	chi_context *entry = chi_context_enter(&inside, CHI_IN_REPLICA, run->strategy, r);
 	chi_dlpack_hold(true);
 	chi_error_clear();
-	choir_status status = run->task.fn(&r->base, run->task.user);
-	status = conclude(r, chi_context_leave(entry, status, "the function"));
-	if (status != CHOIR_OK && !r->cancelled)
-		chi_run_fail(run, r->id);
-	if (status == CHOIR_OK)
-		chi_frame_empty_waited(f);
-	else
-		choir_frame_clear(f);
+	const choir_status status = run->task.fn(&r->base, run->task.user);
+	conclude(r, chi_context_leave(entry, status, "the function"));
 	chi_dlpack_hold(false);
 	chi_fpenv_leave(&host);
 	chi_trace_end();

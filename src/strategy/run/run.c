@@ -188,7 +188,7 @@ static void begin_replica(chi_replica *r)
 	r->gradient_hash = 0;
 	r->adds_to = NULL;
 	r->gradients = 0;
-	r->trains = r->cancelled = false;
+	r->trains = r->cancelled = r->ends_later = false;
 }
 
 static void begin_device(chi_run *run, int i)

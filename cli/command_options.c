@@ -1,7 +1,7 @@
 // Reads arguments, prints help, and writes options into metadata and reads them back.
 #include "command_options.h"
 #include "standard_input.h"
-#include "terminal_text.h"
+#include "output.h"
 #include "percent_encoding.h"
 
 #include <choir/choir.h>
@@ -118,9 +118,10 @@ static void print_option(const char *name, const char *value, const char *text)
 
 static void print_help(const command *c)
 {
-	const char *last = strstr(c->operands, "[options]") != NULL ? "" : " [options]";
-	printf("usage: %s%s%s%s\n\n%s\n\noptions:\n", c->name, c->operands[0] ? " " : "", c->operands,
-			last, c->about);
+	const char *operands = c->operands != NULL ? c->operands : "";
+	const char *last = strstr(operands, "[options]") != NULL ? "" : " [options]";
+	printf("usage: %s%s%s%s\n\n%s\n\noptions:\n", c->name, operands[0] ? " " : "", operands, last,
+			c->about);
 	for (size_t i = 0; i < c->n; i++)
 		print_option(c->options[i].name, c->options[i].value, c->options[i].help);
 	print_option("--help", NULL, "print this text");
@@ -289,32 +290,30 @@ static bool asks_for_help(const command *c, int argc, char **argv)
 	return false;
 }
 
-options_result options_read(const command *c, int argc, char **argv, const char *operands[])
+void options_read(const command *c, int argc, char **argv, const char *operands[])
 {
+	const int max = c->operands == NULL ? 0 : c->max_operands == 0 ? 1 : c->max_operands;
 	int given = 0;
 	bool may_be_option = true;
 	if (asks_for_help(c, argc, argv)) {
 		print_help(c);
-		return OPTIONS_HELP;
+		exit(output_whole("choir") ? EXIT_OK : EXIT_FAILED);
 	}
 	for (int i = 0; i < argc; i++) {
 		if (may_be_option && strcmp(argv[i], "--") == 0) {
 			may_be_option = false;
 		} else if (may_be_option && argv[i][0] == '-' && argv[i][1] != '\0') {
 			if (read_option(c, argc, argv, &i) != EXIT_OK)
-				return OPTIONS_WRONG;
-		} else if (given == c->max_operands) {
-			wrong_use(c, "\"%s\": unexpected argument (--help lists the options)", argv[i]);
-			return OPTIONS_WRONG;
+				exit(EXIT_USAGE);
+		} else if (given == max) {
+			exit(wrong_use(c, "\"%s\": unexpected argument (--help lists the options)", argv[i]));
 		} else {
 			operands[given++] = argv[i];
 		}
 	}
-	if (given == 0 && c->needs_operand) {
-		wrong_use(c, "an argument is missing; needs %s (--help lists the options)", c->operands);
-		return OPTIONS_WRONG;
-	}
-	return OPTIONS_GIVEN;
+	if (given == 0 && max > 0 && !c->optional)
+		exit(wrong_use(
+				c, "an argument is missing; needs %s (--help lists the options)", c->operands));
 }
 
 // Writes the fewest digits, at least 15, that are read back as this number.

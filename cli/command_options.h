@@ -33,9 +33,9 @@ typedef struct {
 
 typedef struct {
 	const char *name; // "choir train"
-	const char *operands; // "FILE", or "[options] -- PROGRAM"; "": none
-	int max_operands;
-	bool needs_operand;
+	const char *operands; // "FILE", or "[options] -- PROGRAM"; NULL: none
+	int max_operands; // 0: 1
+	bool optional; // the operand
 	const char *about; // begins with one sentence
 	const char *examples[2];
 	size_t n;
@@ -44,12 +44,9 @@ typedef struct {
 
 extern const char json_help[], devices_help[], replicas_help[];
 
-typedef enum { OPTIONS_GIVEN, OPTIONS_HELP, OPTIONS_WRONG } options_result;
-
 // Reads the arguments after the command's name. After "--" all are operands, of which there are at
-// most max_operands; those not given stay unchanged. OPTIONS_HELP, OPTIONS_WRONG: help or an error
-// was printed.
-options_result options_read(const command *c, int argc, char **argv, const char *operands[]);
+// most max_operands; those not given stay unchanged. Help and wrong use end the process.
+void options_read(const command *c, int argc, char **argv, const char *operands[]);
 
 // Writes a value in ASCII; nothing for 0, NULL and off. Returns the length; size or more: too
 // long.

@@ -14,7 +14,7 @@ static const option options[] = {
 static const command self = {
 	.name = "choir devices",
 	.operands = "[DEVICES]",
-	.max_operands = 1,
+	.optional = true,
 	.about =
 			"Lists the GPUs and the CPUs with their cores and memory. Strategies use the GPUs by\n"
 			"default, or the CPUs if there is no GPU.\n\n"
@@ -78,9 +78,7 @@ int devices_main(int argc, char **argv)
 {
 	static const char *const kinds[] = { "gpu", "cpu" };
 	const char *names = NULL;
-	const options_result given = options_read(&self, argc, argv, &names);
-	if (given != OPTIONS_GIVEN)
-		return given == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, &names);
 	if (names != NULL)
 		return show_named(names);
 	print_titles();

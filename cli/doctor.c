@@ -27,7 +27,6 @@ static const option options[] = {
 };
 static const command self = {
 	.name = "choir doctor",
-	.operands = "",
 	.about =
 			"Checks what Choir finds on this machine and suggests settings.\n\n"
 			"It lists processors, libraries, GPUs and MPIs. Then it lists settings that are slow\n"
@@ -312,9 +311,7 @@ static void print_notes(void)
 
 int doctor_main(int argc, char **argv)
 {
-	const options_result given = options_read(&self, argc, argv, NULL);
-	if (given != OPTIONS_GIVEN)
-		return given == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, NULL);
 	if (probe != NULL)
 		return run_probe();
 	if (is_launched())

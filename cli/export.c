@@ -32,8 +32,6 @@ static const option options[] = {
 static const command self = {
 	.name = "choir export",
 	.operands = "FILE",
-	.max_operands = 1,
-	.needs_operand = true,
 	.about =
 			"Writes a trained model with its weights as one C file, or its weights for another\n"
 			"library.\n\n"
@@ -108,8 +106,7 @@ static choir_status write_weights(choir_strategy *s)
 		printf("wrote %s: weights with the names of %s\n", given.weights, name);
 		return CHOIR_OK;
 	}
-	json_begin();
-	json_text("event", "end");
+	json_begin_event("end");
 	json_text("file", given.weights);
 	json_text("map", name);
 	json_end();
@@ -123,8 +120,7 @@ static void print_plan(const model_plan *plan)
 	char function[128];
 	snprintf(function, sizeof function, "%s_predict", given.name);
 	if (given.json) {
-		json_begin();
-		json_text("event", "end");
+		json_begin_event("end");
 		json_text("file", given.c);
 		json_text("function", function);
 		json_integer("inputs", inputs);
@@ -206,9 +202,7 @@ static choir_status write_model(choir_strategy *s, const char *path)
 int export_main(int argc, char **argv)
 {
 	const char *path = NULL;
-	const options_result result = options_read(&self, argc, argv, &path);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, &path);
 	if ((given.c == NULL) == (given.weights == NULL))
 		return wrong_use(&self,
 				given.c == NULL ? "no file to write; needs --c FILE or --weights FILE"

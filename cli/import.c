@@ -57,8 +57,6 @@ static const option options[] = {
 static const command self = {
 	.name = "choir import",
 	.operands = "FILE",
-	.max_operands = 1,
-	.needs_operand = true,
 	.about =
 			"Makes a model for choir predict, export and sample from weights of PyTorch or "
 			"Keras.\n\n"
@@ -254,8 +252,7 @@ static choir_status import(const char *path, choir_strategy **s)
 		return choir_fail(CHOIR_UNSUPPORTED, "%s: too many inputs for metadata", path);
 	CHOIR_TRY(choir_strategy_save(*s, given.save, metadata));
 	if (given.json) {
-		json_begin();
-		json_text("event", "end");
+		json_begin_event("end");
 		json_text("file", given.save);
 		json_integer("restored", n.restored);
 		json_end();
@@ -270,9 +267,7 @@ int import_main(int argc, char **argv)
 {
 	const char *path = NULL;
 	choir_strategy *s = NULL;
-	const options_result result = options_read(&self, argc, argv, &path);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, &path);
 	if (given.model == NULL)
 		return wrong_use(&self, "no model; needs --model NAME (mlp, cnn, ...)");
 	if (given.save == NULL)

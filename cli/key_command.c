@@ -5,8 +5,6 @@
 
 #include <choir/coordinator.h>
 
-#include <stdio.h>
-
 static bool json;
 static const option options[] = {
 	{ "--json", NULL, OPTION_FLAG, &json, .help = json_help },
@@ -14,8 +12,6 @@ static const option options[] = {
 static const command self = {
 	.name = "choir key",
 	.operands = "FILE",
-	.max_operands = 1,
-	.needs_operand = true,
 	.about = "Makes the key of a job: a new file of 32 random bytes that only its owner can "
 			 "read.\n\n"
 			 "Processes that connect by TCP need the same key (CHOIR_KEY_FILE). Copy the file to\n"
@@ -28,9 +24,7 @@ static const command self = {
 int key_main(int argc, char **argv)
 {
 	const char *path = NULL;
-	const options_result given = options_read(&self, argc, argv, &path);
-	if (given != OPTIONS_GIVEN)
-		return given == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, &path);
 	if (choir_task_make_key(path) != CHOIR_OK)
 		return failed(&self);
 	if (!json)

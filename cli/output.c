@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -71,6 +70,12 @@ void json_begin(void)
 {
 	put('{');
 	first_key = true;
+}
+
+void json_begin_event(const char *name)
+{
+	json_begin();
+	json_text("event", name);
 }
 
 void json_text(const char *key, const char *text)

@@ -13,6 +13,7 @@ void json_to(FILE *file);
 // A JSON object on one line of standard output, in the order of the calls. Numbers that are not
 // finite become null, bytes that are not UTF-8 U+FFFD.
 void json_begin(void);
+void json_begin_event(const char *name); // also adds "event": name
 void json_text(const char *key, const char *text);
 void json_integer(const char *key, int64_t value);
 void json_unsigned(const char *key, uint64_t value);

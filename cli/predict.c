@@ -49,8 +49,6 @@ static const option options[] = {
 static const command self = {
 	.name = "choir predict",
 	.operands = "FILE",
-	.max_operands = 1,
-	.needs_operand = true,
 	.about =
 			"Classifies data with a model that choir train --save wrote.\n\n"
 			"It prints one line per example: the example's number, the class and, if there are\n"
@@ -227,8 +225,7 @@ static void print_row(const prediction *p, const answer *a)
 static void print_object(const prediction *p, const answer *a)
 {
 	char number[24];
-	json_begin();
-	json_text("event", "prediction");
+	json_begin_event("prediction");
 	json_integer("example", a->number);
 	if (p->data.csv)
 		json_integer("row", row_of(a->number));
@@ -271,8 +268,7 @@ static void print_numbers(
 {
 	const size_t n = (size_t) p->model.plan.classes;
 	if (given.json) {
-		json_begin();
-		json_text("event", "prediction");
+		json_begin_event("prediction");
 		json_integer("example", example);
 		json_integer("row", row_of(example));
 		json_floats("numbers", n, found);
@@ -516,8 +512,7 @@ static choir_status predict(prediction *p)
 
 static void print_json_end(const prediction *p)
 {
-	json_begin();
-	json_text("event", "end");
+	json_begin_event("end");
 	json_integer("examples", p->examples);
 	if (p->data.labelled && p->known < p->examples)
 		json_integer("known_labels", p->known);
@@ -565,9 +560,7 @@ static void print_end(const prediction *p)
 int predict_main(int argc, char **argv)
 {
 	static prediction p;
-	const options_result result = options_read(&self, argc, argv, &p.path);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, &p.path);
 	if (given.data == NULL)
 		return wrong_use(&self, "no data; needs --data DATA (mnist, csv:FILE, ...)");
 	if (given.scores && given.probabilities)

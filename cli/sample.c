@@ -33,8 +33,6 @@ static const option options[] = {
 static const command self = {
 	.name = "choir sample",
 	.operands = "FILE",
-	.max_operands = 1,
-	.needs_operand = true,
 	.about = "Continues a text with a gpt or an lstm that choir train --save wrote.\n\n"
 			 "The model predicts each byte from the bytes "
 			 "before it, at most as many as its context.",
@@ -139,8 +137,7 @@ static void print_json(const sampling *s)
 	int64_t *bytes = malloc((size_t) given.bytes * sizeof *bytes);
 	for (int64_t i = 0; bytes != NULL && i < given.bytes; i++)
 		bytes[i] = s->text[s->prompt + (size_t) i];
-	json_begin();
-	json_text("event", "end");
+	json_begin_event("end");
 	json_list("bytes", bytes == NULL ? 0 : (size_t) given.bytes, bytes);
 	json_end();
 	free(bytes);
@@ -179,9 +176,7 @@ static choir_status sample(sampling *s, const char *path)
 int sample_main(int argc, char **argv)
 {
 	const char *path = NULL;
-	const options_result result = options_read(&self, argc, argv, &path);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, &path);
 	sampling s = { .strategy = NULL };
 	const int code = sample(&s, path) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_values_free(s.args);

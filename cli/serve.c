@@ -2,13 +2,13 @@
 #include "commands.h"
 #include "command_options.h"
 #include "output.h"
+#include "stop_signals.h"
 
 #include <choir/log.h>
 #include <choir/serve.h>
 
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char *address = "127.0.0.1:0", *devices, *key;
 static int64_t cores = 1, memory;
@@ -33,10 +33,9 @@ static const option options[] = {
 };
 static const command self = {
 	.name = "choir serve",
-	.operands = "",
 	.about = "Offers devices of this machine to a program in another process or on another\n"
 			 "machine. The program names them as remote:HOST:PORT/cpu:0.\n\n"
-			 "A server works for one program at a time. SIGTERM or SIGINT ends the server.",
+			 "A server works for one program at a time. SIGTERM, SIGINT or SIGHUP ends it.",
 	.examples = { "choir serve --address 127.0.0.1:7000 --key job.key --devices cpu:0,cpu:1",
 			"choir serve --address unix:/run/user/1000/devices" },
 	.n = sizeof options / sizeof options[0],
@@ -71,21 +70,15 @@ static void print_address(void)
 
 int serve_main(int argc, char **argv)
 {
-	const options_result given = options_read(&self, argc, argv, NULL);
-	if (given != OPTIONS_GIVEN)
-		return given == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, NULL);
 	choir_logger_set(CHOIR_LOG_INFO, print_log, NULL);
 	server = choir_server_new(
 			CHOIR_OPTIONS(choir_server_options, .address = address, .devices = devices,
 					.key_file = key, .cores = (int) cores, .memory = (uint64_t) memory << 20));
 	if (server == NULL)
 		return failed(&self);
-	struct sigaction action;
-	memset(&action, 0, sizeof action);
-	action.sa_handler = stop;
-	sigemptyset(&action.sa_mask);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
+	catch_stop_signals(stop, 0);
+	(void) signal(SIGPIPE, SIG_IGN); // the reader of its log may end first
 	print_address();
 	const choir_status status = choir_server_run(server);
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);

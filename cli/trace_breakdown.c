@@ -207,8 +207,7 @@ static void print_json(const breakdown_table *t)
 {
 	char name[32];
 	const double all = t->to - t->from;
-	json_begin();
-	json_text("event", "breakdown");
+	json_begin_event("breakdown");
 	json_integer("steps", t->runs);
 	json_number("seconds", all);
 	json_number("explained", t->spans / all);

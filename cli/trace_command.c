@@ -19,8 +19,6 @@ static const option options[] = {
 static const command self = {
 	.name = "choir trace",
 	.operands = "FILE",
-	.max_operands = 1,
-	.needs_operand = true,
 	.about = "Merges the traces of a job's workers, and shows who waited for whom.\n\n"
 			 "FILE is what choir train --trace wrote, or the directory of choir train --run. The\n"
 			 "traces of other workers are FILE.1, FILE.2 and so on. A line has the thread that\n"
@@ -34,8 +32,7 @@ static void print_wait(const wait *w, double all)
 {
 	char waiter[CLEAN_TEXT], last[CLEAN_TEXT];
 	if (given.json) {
-		json_begin();
-		json_text("event", "wait");
+		json_begin_event("wait");
 		json_text("waiter", w->waiter);
 		if (w->last[0] != '\0')
 			json_text("last", w->last);
@@ -82,9 +79,7 @@ int trace_main(int argc, char **argv)
 {
 	const char *path = NULL;
 	trace_parts p = { .n = 0 };
-	const options_result result = options_read(&self, argc, argv, &path);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, &path);
 	choir_status status = trace_parts_find(&p, path);
 	if (status == CHOIR_OK)
 		status = show(&p);

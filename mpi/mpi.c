@@ -311,15 +311,25 @@ static void *finalise(void *finished)
 	return NULL;
 }
 
-// Over UCX and TCP, MPICH may never come back from MPI_Finalize: one process waits for an answer of
-// another one that no longer makes progress. All data have arrived by then, so the wait ends.
+static void nap(double seconds)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = (long) (seconds * 1e9) }, NULL);
+}
+
+// In MPI_Finalize MPICH flushes its connections. Over UCX and TCP, a flush needs an answer of the
+// other process. A process whose own flushes are answered waits in a barrier of the launcher and
+// answers nobody. So no process may answer before it calls MPI_Finalize itself, and once all have
+// left, all sleep for SETTLE. If a process comes later than that, the wait ends after LIMIT: all
+// data have arrived.
 static void finalise_in_time(mpi *m)
 {
-	static const double LIMIT = 5; // seconds
+	static const double SETTLE = 0.2, LIMIT = 5; // seconds
 	static atomic_bool finished; // lives on after the wait
 	const double begun = m->with.now();
 	pthread_t thread;
 	atomic_store(&is_finalising, true);
+	if (m->workers > 1)
+		nap(SETTLE);
 	if (m->threads < MPI_THREAD_MULTIPLE ||
 			pthread_create(&thread, NULL, finalise, &finished) != 0) {
 		MPI_Finalize();
@@ -327,7 +337,7 @@ static void finalise_in_time(mpi *m)
 	}
 	pthread_detach(thread);
 	while (!atomic_load(&finished) && m->with.now() - begun < LIMIT)
-		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+		nap(1e-4);
 }
 #else
 static void finalise_in_time(mpi *m)

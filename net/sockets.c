@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -163,20 +164,50 @@ static choir_status find_unix(sockets *s, const char *path, place *p, socklen_t 
 static choir_status split(
 		sockets *s, const char *address, char *host, size_t size, const char **port)
 {
-	const char *colon = strrchr(address, ':');
+	const char *colon = strrchr(address, ':'), *begin = address;
 	size_t length = colon == NULL ? 0 : (size_t) (colon - address);
 	if (length >= 2 && address[0] == '[' && address[length - 1] == ']') {
-		address++;
+		begin++;
 		length -= 2;
 	}
 	if (length == 0 || length >= size || strspn(colon + 1, "0123456789") != strlen(colon + 1) ||
-			colon[1] == '\0' || strlen(colon + 1) > 5)
+			colon[1] == '\0' || strlen(colon + 1) > 5 || strtol(colon + 1, NULL, 10) > UINT16_MAX)
 		return s->with.fail(CHOIR_INVALID,
-				"address \"%.80s\": HOST:PORT, [HOST]:PORT or unix:PATH is needed", address);
-	memcpy(host, address, length);
+				"address \"%.80s\": HOST:PORT, [HOST]:PORT or unix:PATH is needed, with a port of "
+				"up to %d",
+				address, UINT16_MAX);
+	memcpy(host, begin, length);
 	host[length] = '\0';
 	*port = colon + 1;
 	return CHOIR_OK;
+}
+
+static bool is_loopback(const place *p)
+{
+	return p->any.sa_family == AF_INET
+			? ntohl(p->v4.sin_addr.s_addr) >> 24 == 127
+			: p->any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&p->v6.sin6_addr);
+}
+
+// Neither a number nor a name of the loopback address, such as ip6-localhost.
+static bool is_host_name(const char *host)
+{
+	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };
+	struct addrinfo *found;
+	if (getaddrinfo(host, NULL, &hints, &found) != 0)
+		return strstr(host, "localhost") == NULL;
+	freeaddrinfo(found);
+	return false;
+}
+
+// On many machines the own name stands for a loopback address (Debian: 127.0.1.1 in /etc/hosts).
+// Other hosts know another address by this name, and do not reach that one.
+static void listen_everywhere(place *p)
+{
+	if (p->any.sa_family == AF_INET)
+		p->v4.sin_addr.s_addr = htonl(INADDR_ANY);
+	else
+		p->v6.sin6_addr = in6addr_any;
 }
 
 static choir_status find_tcp(
@@ -207,6 +238,8 @@ static choir_status find_tcp(
 	memcpy(p, best->ai_addr, best->ai_addrlen);
 	*bytes = best->ai_addrlen;
 	freeaddrinfo(found);
+	if (listens && is_loopback(p) && is_host_name(host))
+		listen_everywhere(p);
 	return CHOIR_OK;
 }
 
@@ -216,13 +249,6 @@ static choir_status find_place(
 	memset(p, 0, sizeof *p);
 	return strncmp(address, "unix:", 5) == 0 ? find_unix(s, address + 5, p, bytes)
 											 : find_tcp(s, address, listens, p, bytes);
-}
-
-static bool is_loopback(const place *p)
-{
-	return p->any.sa_family == AF_INET
-			? ntohl(p->v4.sin_addr.s_addr) >> 24 == 127
-			: p->any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&p->v6.sin6_addr);
 }
 
 // ---- Listening

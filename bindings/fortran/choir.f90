@@ -2379,6 +2379,10 @@ interface
     type(choir_input_options), intent(in), optional :: o
     type(c_ptr) :: r_
   end function
+  subroutine choir_distributed_dataset_free(data) bind(c)
+    import
+    type(c_ptr), value :: data
+  end subroutine
   function choir_distributed_dataset_next(data, batch) bind(c) result(r_)
     import
     type(c_ptr), value :: data

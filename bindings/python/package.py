@@ -1,4 +1,4 @@
-"""Makes the package: the module, its declarations, and the library that replays steps.
+"""Makes the package: the module, its declarations and types, and the library that replays steps.
 
     package.py PROJECT LIBRARY FOLDER
 
@@ -21,6 +21,8 @@ def make(project: Path, library: Path, folder: Path) -> None:
                     f"-I{project / 'include'}", f"-I{package}", here / "replay/replay.c", library,
                     "-o", package / "libchoir-replay.so"], check=True)
     (package / "calls.inc").unlink()
+    subprocess.run([sys.executable, "-BP", here / "stub.py", package / "op.pyi"], check=True,
+                   env=os.environ | {"PYTHONPATH": str(folder), "CHOIR_LIBRARY": str(library)})
 
 
 if __name__ == "__main__":

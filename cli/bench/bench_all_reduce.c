@@ -55,7 +55,6 @@ static const option options[] = {
 };
 static const command self = {
 	.name = "choir bench all-reduce",
-	.operands = "",
 	.about =
 			"Measures all-reduce between replicas.\n\n"
 			"Buffers grow from 4 KiB by factors of 4. Each size is measured in several\n"
@@ -392,9 +391,7 @@ static choir_strategy *make_strategy(choir_cluster *c)
 
 int bench_all_reduce_main(int argc, char **argv)
 {
-	const options_result result = options_read(&self, argc, argv, NULL);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, NULL);
 	static bench b;
 	choir_cluster *c = choir_cluster_new(NULL);
 	if (c == NULL)

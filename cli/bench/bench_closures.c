@@ -45,7 +45,6 @@ static const option options[] = {
 };
 static const command self = {
 	.name = "choir bench closures",
-	.operands = "",
 	.about = "Measures closures of a coordinator's job. Each process prints a JSON object.\n\n"
 			 "null: an empty closure\n"
 			 "mlp128, mlp1024: a step of 784-512-512-10; batch 128 or 1024, SGD 0.01 with\n"
@@ -373,9 +372,7 @@ static int run_threads(void)
 
 int bench_closures_main(int argc, char **argv)
 {
-	const options_result result = options_read(&self, argc, argv, NULL);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, NULL);
 	if (given.threads)
 		return run_threads();
 	char program[64];

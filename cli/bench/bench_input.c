@@ -3,6 +3,7 @@
 // cache.
 #include "bench/bench.h"
 #include "data/raw_data.h"
+#include "number.h"
 #include "output.h"
 
 #include <fcntl.h>
@@ -52,7 +53,6 @@ static const option options[] = {
 };
 static const command self = {
 	.name = "choir bench input",
-	.operands = "",
 	.about = "Measures how fast examples are read from a file on one core, compared with cat.",
 	.examples = { "choir bench input --source rows.csv",
 			"choir bench input --source idx:images.gz --pipeline shuffle --passes 9" },
@@ -150,20 +150,12 @@ static bool asked(const char *name)
 
 static choir_status copy_columns(const choir_component in[], choir_component out[], void *user)
 {
-	static const size_t width[] = { [CHOIR_F32] = 4,
-		[CHOIR_F64] = 8,
-		[CHOIR_I32] = 4,
-		[CHOIR_I64] = 8,
-		[CHOIR_U8] = 1,
-		[CHOIR_BOOL] = 1,
-		[CHOIR_F16] = 2,
-		[CHOIR_BF16] = 2 };
 	for (size_t i = 0; i < *(const size_t *) user; i++) {
 		if (memcmp(&out[i].shape, &in[i].shape, sizeof in[i].shape) != 0)
 			CHOIR_TRY(choir_component_resize(&out[i], &in[i].shape));
 		const size_t n = (size_t) choir_shape_elements(&in[i].shape);
 		if (n > 0)
-			memcpy(out[i].data, in[i].data, n * width[in[i].dtype]);
+			memcpy(out[i].data, in[i].data, n * (size_t) number_bytes(in[i].dtype));
 	}
 	return CHOIR_OK;
 }
@@ -267,9 +259,7 @@ static choir_status measure(choir_strategy *s, measurement *m)
 
 int bench_input_main(int argc, char **argv)
 {
-	const options_result result = options_read(&self, argc, argv, NULL);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, NULL);
 	if (given.source == NULL)
 		return wrong_use(&self, "no data; needs --source FILE (--help lists the options)");
 	static measurement m;

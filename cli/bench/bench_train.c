@@ -73,7 +73,6 @@ static const option options[] = {
 };
 static const command self = {
 	.name = "choir bench train",
-	.operands = "",
 	.about =
 			"Measures training steps of fixed models and prints one JSON object.\n\n"
 			"mlp128, mlp1024: 784-512-512-10; batch 128 or 1024, SGD 0.01 with momentum 0.9\n"
@@ -351,9 +350,7 @@ static choir_status break_down(bench *b)
 
 int bench_train_main(int argc, char **argv)
 {
-	const options_result result = options_read(&self, argc, argv, NULL);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, NULL);
 	bench b = { .strategy = NULL };
 	choir_status status = measure(&b);
 	if (status == CHOIR_OK && choir_cluster_is_chief(b.cluster))

@@ -81,8 +81,7 @@ static void print_table(const step_kinds *k, const limit *l)
 
 static void print_json(const step_kinds *k, const limit *l)
 {
-	json_begin();
-	json_text("event", "distance");
+	json_begin_event("distance");
 	json_number("step_ms", 1e3 * k->all);
 	json_number("limit_ms", 1e3 * l->seconds);
 	json_begin_list("kinds");

@@ -29,8 +29,6 @@ static const option options[] = {
 static const command self = {
 	.name = "choir inspect",
 	.operands = "FILE",
-	.max_operands = 1,
-	.needs_operand = true,
 	.about =
 			"Shows what a file holds and where it is damaged.\n\n"
 			"Data: kind, columns, number of rows and the first rows.\n"
@@ -446,9 +444,7 @@ int inspect_main(int argc, char **argv)
 	static inspection i;
 	const char *name = NULL;
 	struct stat is;
-	const options_result result = options_read(&self, argc, argv, &name);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, &name);
 	if (stat(name, &is) == 0 && S_ISDIR(is.st_mode))
 		return inspect_steps(name, given.json) == CHOIR_OK ? EXIT_OK : failed(&self);
 	if (data_name_read(&i.file, name, DATA_INSPECT) != CHOIR_OK)

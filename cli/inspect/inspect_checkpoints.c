@@ -34,8 +34,7 @@ static bool print_step(choir_checkpoint_list *l, size_t i, bool json)
 {
 	const bool whole = choir_checkpoint_list_check(l, i) == CHOIR_OK;
 	if (json) {
-		json_begin();
-		json_text("event", "step");
+		json_begin_event("step");
 		json_integer("step", choir_checkpoint_list_step(l, i));
 		json_text("path", choir_checkpoint_list_path(l, i));
 		json_integer("replicas", choir_checkpoint_list_replicas(l, i));

@@ -57,8 +57,7 @@ static void print_list(const restore_report *t, choir_restored what, const char 
 static void print_report(const restore_report *t, const char *path, bool json)
 {
 	if (json) {
-		json_begin();
-		json_text("event", "init");
+		json_begin_event("init");
 		json_integer("restored", t->n[CHOIR_RESTORED_VALUE]);
 	} else {
 		printf("restored %lld weights from %s\n", (long long) t->n[CHOIR_RESTORED_VALUE], path);

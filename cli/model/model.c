@@ -2,7 +2,6 @@
 #include "model/model.h"
 #include "model/model_kinds.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

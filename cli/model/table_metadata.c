@@ -2,7 +2,6 @@
 #include "model/table_metadata.h"
 #include "percent_encoding.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -53,7 +53,6 @@ static const option options[] = {
 };
 static const command self = {
 	.name = "choir replay",
-	.operands = "",
 	.about = "Runs one replica of one training step again and prints its loss and gradients.\n\n"
 			 "The bits are the same as in the training, also on other devices. In a debugger\n"
 			 "(gdb --args choir replay ...), break at "
@@ -290,8 +289,7 @@ static void print_replay_json(const replay *r, const char *from)
 {
 	char hash[17];
 	const replay_record *a = &r->alone;
-	json_begin();
-	json_text("event", "replay");
+	json_begin_event("replay");
 	json_integer("step", given.step);
 	json_integer("replica", given.replica);
 	json_integer("replicas", choir_strategy_replicas(r->t.strategy));
@@ -346,8 +344,7 @@ static void print_checked(const replay *r)
 	char hash[17];
 	const char *path = !r->plan.has_next ? "" : choir_checkpoint_list_path(r->list, r->plan.next);
 	if (given.json) {
-		json_begin();
-		json_text("event", "check");
+		json_begin_event("check");
 		json_text("path", path);
 		json_text("weights", r->plan.has_next ? print_hash(r->weights, hash) : "");
 		json_end();
@@ -376,9 +373,7 @@ static choir_status run(replay *r)
 
 int replay_main(int argc, char **argv)
 {
-	const options_result result = options_read(&self, argc, argv, NULL);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, NULL);
 	if (given.checkpoint == NULL || given.step == CHOIR_NONE || given.replica == CHOIR_NONE)
 		return wrong_use(&self, "an option is missing; needs %s (--help lists the options)",
 				given.checkpoint == NULL		   ? "--checkpoint DIR"

@@ -20,8 +20,6 @@ static const option options[] = {
 static const command self = {
 	.name = "choir report",
 	.operands = "RUN",
-	.max_operands = 1,
-	.needs_operand = true,
 	.about = "Writes a page about a training: one HTML file without network and scripts.\n\n"
 			 "RUN is the directory of choir train --run. The page shows curves, the confusion\n"
 			 "matrix, where the time went, who waited for whom, the options, the seed, the\n"
@@ -55,9 +53,7 @@ int report_main(int argc, char **argv)
 	static run_events run;
 	char path[TRACE_PATH];
 	const char *directory = NULL;
-	const options_result result = options_read(&self, argc, argv, &directory);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, &directory);
 	choir_status status = run_events_read(&run, directory);
 	snprintf(path, sizeof path, "%s/report.html", directory); // short enough to be read
 	const char *output = given.output == NULL ? path : given.output;
@@ -67,8 +63,7 @@ int report_main(int argc, char **argv)
 	if (status != CHOIR_OK)
 		return failed(&self);
 	if (given.json) {
-		json_begin();
-		json_text("event", "end");
+		json_begin_event("end");
 		json_text("file", output);
 		json_end();
 	} else {

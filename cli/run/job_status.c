@@ -15,7 +15,7 @@ static const option options[] = {
 static const command self = {
 	.name = "choir status",
 	.operands = "[JOB]",
-	.max_operands = 1,
+	.optional = true,
 	.about =
 			"Shows a running job: its workers, their steps and what they wait for.\n\n"
 			"JOB is the process number of choir run. Without JOB, the command shows the only job\n"
@@ -35,9 +35,7 @@ static void print_status(choir_supervisor_kind kind, int worker, const char *lin
 int status_main(int argc, char **argv)
 {
 	const char *job = NULL;
-	const options_result result = options_read(&self, argc, argv, &job);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, &job);
 	return choir_supervisor_show(job, json, print_status, NULL) == CHOIR_OK ? EXIT_OK
 																			: failed(&self);
 }

@@ -3,6 +3,8 @@
 #include "command_options.h"
 #include "commands.h"
 #include "output.h"
+#include "run/line_queue.h"
+#include "stop_signals.h"
 
 #include <choir/choir.h>
 #include <choir/supervisor.h>
@@ -73,7 +75,6 @@ static const command self = {
 	.name = "choir run",
 	.operands = "[options] -- PROGRAM [ARGUMENTS]",
 	.max_operands = MAX_WORDS,
-	.needs_operand = true,
 	.about = "Runs a program as several workers and starts them again after failures.\n\n"
 			 "It prints each line of a worker with the worker's number in front. If a worker\n"
 			 "fails, it prints the worker's step and collective. A restarted program continues\n"
@@ -90,7 +91,7 @@ static const command self = {
 };
 
 // A handler may only set a word, so each mode has its own.
-static choir_supervisor *running;
+static choir_supervisor *volatile running;
 static volatile int agent_signal;
 
 static void stop_job(int number)
@@ -105,14 +106,7 @@ static void stop_program(int number)
 
 static void catch_signals(void (*handler)(int number))
 {
-	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
-	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
-	sigemptyset(&action.sa_mask);
-	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-		struct sigaction before; // a signal that is ignored at the start stays ignored
-		if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-			sigaction(numbers[i], &action, NULL);
-	}
+	catch_stop_signals(handler, SA_RESTART);
 	(void) signal(SIGPIPE, SIG_IGN); // a closed output is an error of output_whole
 }
 
@@ -128,8 +122,7 @@ static void print_json(choir_supervisor_kind kind, int worker, const char *line)
 	if (kind == CHOIR_SUPERVISOR_EVENT) {
 		puts(line);
 	} else {
-		json_begin();
-		json_text("event", names[kind]);
+		json_begin_event(names[kind]);
 		if (worker >= 0)
 			json_integer("worker", worker);
 		json_text("text", line);
@@ -165,17 +158,15 @@ static void print_line(choir_supervisor_kind kind, int worker, const char *line,
 	fflush(to);
 }
 
-static bool open_events(void)
+static choir_status open_events(void)
 {
 	if (given.events == NULL)
-		return true;
+		return CHOIR_OK;
 	events = fopen(given.events, "we");
-	if (events == NULL) {
-		choir_fail(CHOIR_IO, "--events %s: %s", given.events, strerror(errno));
-		return false;
-	}
+	if (events == NULL)
+		return choir_fail(CHOIR_IO, "--events %s: %s", given.events, strerror(errno));
 	setvbuf(events, NULL, _IOLBF, BUFSIZ);
-	return true;
+	return CHOIR_OK;
 }
 
 static bool close_events(void)
@@ -207,6 +198,14 @@ static int exit_code(choir_status status)
 	return EXIT_FAILED;
 }
 
+// A signal that comes later has nothing to stop.
+static void end_supervisor(void)
+{
+	choir_supervisor *s = running;
+	running = NULL;
+	choir_supervisor_free(s);
+}
+
 static int run_job(const char *const *program)
 {
 	static char own[PATH];
@@ -220,27 +219,30 @@ static int run_job(const char *const *program)
 			.restarts = (int) given.restarts, .hosts = given.hosts, .mpi = given.mpi,
 			.program = program, .agent = own, .launcher = given.launcher, .address = given.address,
 			.lost_after = given.lost_after, .start_timeout = given.start_timeout,
-			.stall = given.stall, .stop_timeout = given.stop_timeout, .report = print_line,
+			.stall = given.stall, .stop_timeout = given.stop_timeout, .report = line_queue_add,
 			.servers = (int) given.servers));
-	if (running == NULL || !open_events())
+	if (running == NULL || open_events() != CHOIR_OK) {
+		choir_supervisor_free(running);
 		return failed(&self);
+	}
+	(void) line_queue_begin(print_line);
 	catch_signals(stop_job);
-	const choir_status status = choir_supervisor_run(running);
+	int code = exit_code(choir_supervisor_run(running));
+	end_supervisor();
+	catch_signals(SIG_DFL); // the reader of the last lines may pause
+	line_queue_end();
 	progress_clear();
-	int code = exit_code(status);
-	if (status == CHOIR_OK && !close_events())
-		code = failed(&self);
-	catch_signals(SIG_IGN);
-	choir_supervisor_free(running);
+	if (!close_events()) {
+		(void) failed(&self);
+		code = code == EXIT_OK ? EXIT_FAILED : code;
+	}
 	return code;
 }
 
 int run_main(int argc, char **argv)
 {
 	static const char *program[MAX_WORDS + 1];
-	const options_result result = options_read(&self, argc, argv, program);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&self, argc, argv, program);
 	if (given.min_workers > given.workers)
 		return wrong_use(&self, "--min %lld: wrong value; needs at most -n %lld",
 				(long long) given.min_workers, (long long) given.workers);

@@ -39,8 +39,7 @@ static void write_machine(const training *t)
 	const int v = choir_version();
 	char version[32];
 	snprintf(version, sizeof version, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100);
-	json_begin();
-	json_text("event", "machine");
+	json_begin_event("machine");
 	json_text("host", host);
 	json_integer("processors", sysconf(_SC_NPROCESSORS_ONLN));
 	json_text("instruction_set", choir_instruction_set());
@@ -56,8 +55,7 @@ static void write_machine(const training *t)
 static void write_options(void)
 {
 	char value[1024];
-	json_begin();
-	json_text("event", "options");
+	json_begin_event("options");
 	for (size_t i = 0; i < train_command.n; i++) {
 		const option *o = &train_command.options[i];
 		const size_t n = o->kind == OPTION_FLAG ? 0 : options_value(o, value, sizeof value);
@@ -94,8 +92,7 @@ void train_run_step(const training *t, const share *own)
 	if (t->run == NULL)
 		return;
 	json_to(t->run);
-	json_begin();
-	json_text("event", "step");
+	json_begin_event("step");
 	json_integer("step", own->steps);
 	json_number("loss", own->loss);
 	json_number("learning_rate", choir_optimizer_learning_rate(t->optimizer));
@@ -130,8 +127,7 @@ static void write_confusion(const training *t)
 	const int64_t n = t->data.classes;
 	const int64_t *row = matrix == NULL ? NULL : choir_tensor_data(matrix);
 	for (int64_t i = 0; row != NULL && i < n; i++, row += n) {
-		json_begin();
-		json_text("event", "class");
+		json_begin_event("class");
 		json_integer("class", i);
 		json_text("name", class_of(t, i, number));
 		json_list("predicted", (size_t) n, row);
@@ -157,8 +153,7 @@ void train_run_failed(const training *t)
 	if (t->run == NULL)
 		return;
 	json_to(t->run);
-	json_begin();
-	json_text("event", "failed");
+	json_begin_event("failed");
 	json_text("text", choir_error());
 	json_integer("stopped", t->stopped); // by a signal
 	json_end();

@@ -1,13 +1,11 @@
 // choir train: train_step and test_step are functions of one replica. The strategy decides how
 // many replicas run them, and where.
 #include "commands.h"
-#include "command_options.h"
 #include "precision_option.h"
 #include "output.h"
 #include "train/train.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,7 +229,6 @@ static const option options[] = {
 };
 const command train_command = {
 	.name = "choir train",
-	.operands = "",
 	.about =
 			"Trains a model of images, tables or text, tests it and saves its weights.\n\n"
 			"It prints the accuracy, or the bits per byte of a text, on test examples, and a\n"
@@ -491,9 +488,7 @@ static choir_status train(training *t)
 int train_main(int argc, char **argv)
 {
 	train_note_defaults();
-	const options_result result = options_read(&train_command, argc, argv, NULL);
-	if (result != OPTIONS_GIVEN)
-		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	options_read(&train_command, argc, argv, NULL);
 	training t = { .given = &given };
 	choir_status status = train_run_prepare(&t);
 	if (status == CHOIR_OK)

@@ -4,6 +4,7 @@
 #include "train/train.h"
 
 #include "output.h"
+#include "stop_signals.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -24,18 +25,6 @@ static void stop(int number)
 bool train_must_stop(void)
 {
 	return asked_to_stop != 0;
-}
-
-static void catch_signals(void)
-{
-	struct sigaction action = { .sa_handler = stop, .sa_flags = (int) SA_RESETHAND };
-	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
-	sigemptyset(&action.sa_mask);
-	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
-		struct sigaction before; // a signal that is ignored at the start stays ignored
-		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-			sigaction(signals[i], &action, NULL);
-	}
 }
 
 // The state of a training in its newest checkpoint.
@@ -111,8 +100,7 @@ static void print_resumed(const training *t, bool changed)
 	const long long steps = (long long) t->share[0].steps;
 	const char *path = choir_checkpoint_manager_latest(t->checkpoints);
 	if (t->given->json) {
-		json_begin();
-		json_text("event", "resume");
+		json_begin_event("resume");
 		json_integer("step", steps);
 		json_text("path", path);
 		if (changed)
@@ -240,7 +228,7 @@ choir_status train_open_checkpoints(training *t)
 					.max_best_to_keep = 2));
 	if (t->checkpoints == NULL)
 		return choir_error_status();
-	catch_signals();
+	catch_stop_signals(stop, (int) SA_RESETHAND);
 	return go_on(t);
 }
 
@@ -287,8 +275,7 @@ choir_status train_unsaved(const choir_fit_event *e, void *user)
 	(void) e;
 	progress_clear();
 	if (t->given->json) {
-		json_begin();
-		json_text("event", "unsaved");
+		json_begin_event("unsaved");
 		json_integer("step", t->share[0].steps);
 		json_text("why", choir_error());
 		json_end();

@@ -32,8 +32,7 @@ const char *const train_shards[] = { "data", "off", "auto", "file", NULL };
 // text NULL: without --show-split.
 static void print_split(const choir_distributed_dataset *examples, const char *text)
 {
-	json_begin();
-	json_text("event", "split");
+	json_begin_event("split");
 	json_text("auto_shard", train_shards[choir_distributed_dataset_auto_shard(examples)]);
 	json_integer("fell_back", choir_distributed_dataset_fell_back(examples));
 	if (text != NULL)

@@ -126,8 +126,7 @@ static double rate_of(const training *t)
 
 void train_print_epoch(const training *t)
 {
-	json_begin();
-	json_text("event", "epoch");
+	json_begin_event("epoch");
 	json_integer("epoch", t->epochs);
 	json_integer("step", t->share[0].steps);
 	json_number("loss", t->last.loss);
@@ -196,8 +195,7 @@ static void print_targets(const training *t, bool json)
 void train_print_end(const training *t)
 {
 	char hash[17];
-	json_begin();
-	json_text("event", "end");
+	json_begin_event("end");
 	json_integer("epochs", t->epochs);
 	json_number("loss", t->last.loss);
 	print_score_object(t);

@@ -49,8 +49,7 @@ static void print_memory(const memory_plan *m)
 static void print_json(const summary *s)
 {
 	const choir_layer *net = s->model->net;
-	json_begin();
-	json_text("event", "start");
+	json_begin_event("start");
 	json_text("model", s->model->plan.kind);
 	if (s->model->plan.widths != 0)
 		json_list("widths", (size_t) s->model->plan.widths, s->model->plan.width);

@@ -123,9 +123,11 @@ typedef struct choir_coordinator choir_coordinator;
 typedef struct choir_remote_value choir_remote_value;
 
 // Makes the coordinator of a parameter server strategy whose .workers is 0 or 1, calls .build, and
-// waits for the servers and the first worker. If the program then reads, saves or assigns
-// variables, Choir waits for running closures, starts no others, and fetches all values, slots and
-// counters. A restore sets the servers' values. CHOIR_INVALID also: an empty table; no .build.
+// waits for the servers and the first worker. If the program then reads, saves or writes
+// variables, or runs s, Choir waits for running closures, starts no others, and fetches all
+// values, slots and counters. After a read or save, closures go on. After a write, restore or run,
+// they wait until the program reads a variable or makes another call with c, which first sets the
+// servers' values. CHOIR_INVALID also: an empty table; no .build.
 // CHOIR_STATE: s has variables or a coordinator; the task is not a coordinator; the address is in
 // use. CHOIR_TIMEOUT: a server or the first worker has not joined within .start_timeout.
 choir_coordinator *choir_coordinator_new(

@@ -109,6 +109,11 @@ typedef choir_dataset *choir_dataset_fn(const choir_input_context *context, void
 choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 		choir_strategy *s, choir_dataset_fn *fn, void *user, const choir_input_options *o);
 
+// Frees data before its strategy does; NULL is allowed. Its batches can then only be freed or
+// refilled by another dataset. Checkpoints no longer contain its position. No call may be using
+// data. All workers make this call.
+void choir_distributed_dataset_free(choir_distributed_dataset *data);
+
 // Fills *batch with the next global batch. Each column becomes a per-replica leaf of its name, of
 // tensors [rows, ...], in the order of the data. *batch NULL: makes a set, which the caller frees.
 // Else reuses the earlier batch's memory.

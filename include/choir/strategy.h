@@ -291,9 +291,10 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 // may differ or be 0. MEAN divides by the number of summed elements. A value that all replicas
 // share counts once for each.
 //
-// SUM keeps the dtype: f32, f64, i32, i64 or u8. Integers wrap around, but in a debug build of
-// Choir a sum of u8 above 255 is CHOIR_INVALID. MEAN gives f64 for i32 and i64, and f32 for u8 and
-// bool. Other dtypes: CHOIR_UNSUPPORTED.
+// SUM keeps the dtype, and does not support bool (CHOIR_UNSUPPORTED). Integers wrap around, but in
+// a debug build of Choir a sum of u8 above 255 is CHOIR_INVALID. f16 and bf16 are summed in f32,
+// then rounded once; indexed slices of them are CHOIR_UNSUPPORTED. MEAN gives f64 for i32 and i64,
+// and f32 for u8 and bool.
 //
 // v's frame keeps a failure. CHOIR_INVALID also: v is a destination, or has another number of
 // replicas; shapes or dtypes differ; only some tensors have a count.

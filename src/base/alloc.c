@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "choir/status.h"
 
 #include <stdlib.h>
@@ -86,10 +87,8 @@ bool chi_scratch_reserve(chi_scratch *scratch, size_t bytes)
 void *chi_alloc_lines(size_t count, size_t size)
 {
 	size_t bytes;
-	if (!chi_size_multiply(count, size, &bytes)) {
-		choir_fail(CHOIR_NO_MEMORY, "out of memory: %zu times %zu bytes", count, size);
-		return NULL;
-	}
+	if (!chi_size_multiply(count, size, &bytes))
+		return chi_fail_null(CHOIR_NO_MEMORY, "out of memory: %zu times %zu bytes", count, size);
 	void *p = chi_alloc_aligned(bytes);
 	return p ? memset(p, 0, bytes) : NULL;
 }

@@ -32,18 +32,14 @@ struct chi_file {
 	char path[];
 };
 
-static bool check_regular(int fd, const char *path, struct stat *s)
+static choir_status check_regular(int fd, const char *path, struct stat *s)
 {
-	if (chi_fs_stat(fd, s) != 0) {
-		fail_errno(CHOIR_IO, path, "stat");
-		return false;
-	}
-	if (!S_ISREG(s->st_mode)) {
-		choir_fail(CHOIR_IO, "%s: is %s; a file is needed", path,
+	if (chi_fs_stat(fd, s) != 0)
+		return fail_errno(CHOIR_IO, path, "stat");
+	if (!S_ISREG(s->st_mode))
+		return choir_fail(CHOIR_IO, "%s: is %s; a file is needed", path,
 				S_ISDIR(s->st_mode) ? "a directory" : "a device, pipe or socket");
-		return false;
-	}
-	return true;
+	return CHOIR_OK;
 }
 
 static void fail_open(const char *path, bool may_be_link)
@@ -66,7 +62,8 @@ static chi_file *open_file(int directory, const char *name, const char *path, in
 	}
 	struct stat s;
 	size_t path_bytes = strlen(path) + 1;
-	chi_file *f = check_regular(fd, path, &s) ? chi_alloc(sizeof(*f) + path_bytes) : NULL;
+	chi_file *f =
+			check_regular(fd, path, &s) == CHOIR_OK ? chi_alloc(sizeof(*f) + path_bytes) : NULL;
 	if (!f) {
 		close(fd);
 		return NULL;

@@ -1,6 +1,7 @@
 // glob() would sort by locale, so Choir sorts by bytes.
 #include "base/glob.h"
 #include "base/alloc.h"
+#include "base/status.h"
 
 #include <glob.h>
 #include <stdlib.h>
@@ -12,8 +13,7 @@ choir_status chi_glob_add_path(chi_glob *p, const char *path)
 	if (!chi_grow(&p->path, &p->capacity, p->n + 1, sizeof *p->path))
 		return CHOIR_NO_MEMORY;
 	p->path[p->n] = chi_strdup(path);
-	if (!p->path[p->n])
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(p->path[p->n]));
 	p->n++;
 	return CHOIR_OK;
 }

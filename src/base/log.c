@@ -5,7 +5,6 @@
 #include "base/text.h"
 
 #include <stdarg.h>
-#include <stddef.h>
 
 enum { LINE_SIZE = 1024, LONGEST = 4 };
 

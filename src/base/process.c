@@ -62,8 +62,8 @@ static void become(const chi_process_options *o, char **environment, long parent
 	sigemptyset(&none);
 	(void) sigprocmask(SIG_SETMASK, &none, NULL);
 	(void) setsid(); // detaches from the terminal
-	if (o->dies_with_parent) {
-		(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (o->with_parent != 0) {
+		(void) prctl(PR_SET_PDEATHSIG, o->with_parent);
 		if (getppid() != parent)
 			return;
 	}
@@ -120,7 +120,14 @@ static choir_status start(chi_process *p, const chi_process_options *o, char **e
 		return choir_fail(CHOIR_IO, "start %s: %s", o->arguments[0],
 				chi_text_errno(no_process, text, sizeof text));
 	if (got > 0) {
+		char path[4096];
 		(void) waitpid(pid, NULL, 0);
+		if (refused == ENOENT && chi_process_find(o->arguments[0], path, sizeof path))
+			return choir_fail(CHOIR_NOT_FOUND,
+					"start %s: the file is there, but not the interpreter in its first line, or "
+					"its "
+					"dynamic loader",
+					path);
 		return choir_fail(refused == ENOENT ? CHOIR_NOT_FOUND : CHOIR_IO, "start %s: %s",
 				o->arguments[0], chi_text_errno(refused, text, sizeof text));
 	}

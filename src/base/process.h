@@ -24,7 +24,7 @@ typedef struct {
 	const char *const *environment; // added to the caller's; ends in NULL
 	int in, out, err; // -1: /dev/null
 	int keep; // inherited; -1: none
-	bool dies_with_parent; // killed if the thread that starts it ends
+	int with_parent; // signal when the thread that starts it ends; 0: none
 } chi_process_options;
 
 bool chi_process_find(const char *name, char *path, size_t size);

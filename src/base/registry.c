@@ -2,9 +2,9 @@
 #include "base/registry.h"
 
 #include "base/options.h"
+#include "base/status.h"
 #include "base/text.h"
 
-#include <stddef.h>
 #include <string.h>
 
 static const char *name_of(const void *table)
@@ -50,23 +50,18 @@ const void *chi_registry_find(const chi_registry *r, const char *name)
 void *chi_registry_add(chi_registry *r, const void *given)
 {
 	const uint32_t count = chi_atomic32_load(&r->count);
-	if (count == CHI_REGISTRY_MAX) {
-		choir_fail(CHOIR_INVALID, "%s: %d tables are registered already; no more are possible",
-				r->what, (int) count);
-		return NULL;
-	}
+	if (count == CHI_REGISTRY_MAX)
+		return chi_fail_null(CHOIR_INVALID,
+				"%s: %d tables are registered already; no more are possible", r->what,
+				(int) count);
 	void *own = (char *) r->registered + (size_t) count * r->size;
 	if (chi_table_take(r->what, own, r->size, sizeof(chi_table_head), given) != CHOIR_OK)
 		return NULL;
 	const char *name = name_of(own);
-	if (name == NULL || name[0] == '\0') {
-		choir_fail(CHOIR_INVALID, "%s: the table has no name", r->what);
-		return NULL;
-	}
-	if (find(r, name) != NULL) {
-		choir_fail(CHOIR_INVALID, "%s \"%s\": is registered already", r->what, name);
-		return NULL;
-	}
+	if (name == NULL || name[0] == '\0')
+		return chi_fail_null(CHOIR_INVALID, "%s: the table has no name", r->what);
+	if (find(r, name) != NULL)
+		return chi_fail_null(CHOIR_INVALID, "%s \"%s\": is registered already", r->what, name);
 	chi_atomic32_store(&r->count, count + 1);
 	return own;
 }

@@ -4,7 +4,6 @@
 #include "base/text.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -93,6 +92,15 @@ choir_status choir_fail(choir_status status, const char *fmt, ...)
 	return status;
 }
 
+void *chi_fail_null(choir_status status, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	chi_fail_v(status, fmt, args);
+	va_end(args);
+	return NULL;
+}
+
 choir_status choir_fail_text(choir_status status, const char *text)
 {
 	return choir_fail(status, "%s", text ? text : "");
@@ -133,9 +141,10 @@ void chi_error_save(chi_error *e)
 	*e = last;
 }
 
-void chi_error_restore(const chi_error *e)
+choir_status chi_error_restore(const chi_error *e)
 {
 	last = *e;
+	return e->status;
 }
 
 void chi_error_clear(void)

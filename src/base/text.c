@@ -69,13 +69,8 @@ static bool reserve(chi_text *t, size_t count)
 	size_t need = SIZE_MAX;
 	if (chi_size_add(t->length, count, &need) && !chi_size_add(need, 1, &need))
 		need = SIZE_MAX;
-	void *data = t->data;
-	if (t->failed || !chi_grow(&data, &t->capacity, need, 1)) {
-		t->failed = true;
-		return false;
-	}
-	t->data = data;
-	return true;
+	t->failed = t->failed || !chi_grow(&t->data, &t->capacity, need, 1);
+	return !t->failed;
 }
 
 void chi_text_add_bytes(chi_text *t, const char *bytes, size_t count)

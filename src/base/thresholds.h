@@ -4,6 +4,7 @@
 
 enum {
 	CHI_GATE_SPIN_US = 40, // until a waiter sleeps: 0009
+	CHI_PROGRESS_SPIN_US = 100, // until a stream asks another server: 0106
 	CHI_NONTEMPORAL_COPY_BYTES = 16 << 10, // smaller copies fit L1: 0033
 
 	CHI_DIVIDED_ELEMENTS = 16 << 10, // smaller calls are whole: 0063

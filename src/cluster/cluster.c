@@ -77,8 +77,7 @@ static bool share_processors(const worker_identity *a, const worker_identity *b)
 static choir_status take_identities(choir_cluster *c, worker_identity *all)
 {
 	c->names = chi_alloc_array((size_t) c->workers, sizeof *c->names);
-	if (c->names == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(c->names));
 	for (int i = 0; i < c->workers; i++) {
 		all[i].host[sizeof all[i].host - 1] = '\0';
 		snprintf(c->names[i], CHI_WORKER_NAME, "%s, pid %" PRId64, all[i].host, all[i].pid);
@@ -94,8 +93,7 @@ static choir_status exchange_identities(choir_cluster *c)
 	gethostname(own.host, sizeof own.host - 1);
 	chi_processor_set_read(&own.processors);
 	worker_identity *all = chi_alloc_array((size_t) c->workers, sizeof *all);
-	if (all == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(all));
 	choir_status status = choir_cluster_all_gather(c, &own, sizeof own, all);
 	if (status == CHOIR_OK)
 		status = take_identities(c, all);
@@ -236,13 +234,11 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *given)
 	chi_launcher launcher;
 	if (chi_cluster_take_options(given, &o) != CHOIR_OK || chi_roles_find(&roles, &o) != CHOIR_OK)
 		return NULL;
-	if (roles.task_given && roles.task == CHI_TASK_PS) {
-		choir_fail(CHOIR_UNSUPPORTED,
+	if (roles.task_given && roles.task == CHI_TASK_PS)
+		return chi_fail_null(CHOIR_UNSUPPORTED,
 				"%s: this process is a ps, which belongs to a coordinator's job "
 				"(choir/coordinator.h); workers in step have none",
 				roles.source);
-		return NULL;
-	}
 	const bool evaluator = roles.task_given && roles.task == CHI_TASK_EVALUATOR;
 	const char *transport = evaluator ? "alone" : o.transport;
 	if (transport == NULL || strcmp(transport, "mpi") == 0) {
@@ -286,8 +282,7 @@ choir_status chi_cluster_give_up(choir_cluster *c)
 			c->transport_table.abort(c->self, why.text);
 	}
 	chi_mutex_unlock(&c->lock);
-	chi_error_restore(&why);
-	return why.status;
+	return chi_error_restore(&why);
 }
 
 double chi_cluster_failing(choir_cluster *c, const chi_error *why)

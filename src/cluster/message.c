@@ -9,7 +9,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -112,10 +111,9 @@ static choir_status begin_rest(chi_message *m, char *rest, size_t bytes)
 {
 	const int tag = is_early(m, bytes) ? tag_of_rest(bytes) : m->tag;
 	const size_t each = is_cut(m, bytes) ? m->cluster->transport_table.eager : bytes;
-	choir_status status = CHOIR_OK;
-	for (size_t at = 0; status == CHOIR_OK && at < bytes; at += each)
-		status = begin_part(m, tag, rest + at, bytes - at < each ? bytes - at : each);
-	return status;
+	for (size_t at = 0; at < bytes; at += each)
+		CHOIR_TRY(begin_part(m, tag, rest + at, bytes - at < each ? bytes - at : each));
+	return CHOIR_OK;
 }
 
 // A rest that is not sent eagerly precedes its frame.

@@ -82,18 +82,14 @@ static chi_dynamic_library *open_module(const choir_cluster_options *o, const ch
 			chi_error_prefix("mpi");
 		return m;
 	}
-	if (asked != NULL && !is_known(asked)) {
-		choir_fail(CHOIR_INVALID,
+	if (asked != NULL && !is_known(asked))
+		return chi_fail_null(CHOIR_INVALID,
 				"mpi: \"%.60s\" is unknown; openmpi, mpich, or the path of a libchoir-mpi needed",
 				asked);
-		return NULL;
-	}
-	if (asked != NULL && here != NULL && strcmp(asked, here) != 0) {
-		choir_fail(CHOIR_INVALID,
+	if (asked != NULL && here != NULL && strcmp(asked, here) != 0)
+		return chi_fail_null(CHOIR_INVALID,
 				"mpi: %s is requested, but this program has loaded %s; both must be the same",
 				asked, here);
-		return NULL;
-	}
 	return open_any(asked != NULL ? asked : here != NULL ? here : l->mpi);
 }
 
@@ -142,11 +138,9 @@ choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *
 	choir_transport_table transport;
 	if (plugin == NULL || plugin->version != CHOIR_MPI_PLUGIN_VERSION ||
 			chi_table_take("mpi", &transport, sizeof transport, sizeof(chi_table_head),
-					plugin->table) != CHOIR_OK) {
-		choir_fail(CHOIR_INVALID, "mpi: the library is not a libchoir-mpi of version %d",
+					plugin->table) != CHOIR_OK)
+		return chi_fail_null(CHOIR_INVALID, "mpi: the library is not a libchoir-mpi of version %d",
 				CHOIR_MPI_PLUGIN_VERSION);
-		return NULL;
-	}
 	choir_toggle gpu_aware;
 	if (find_gpu_aware(&gpu_aware) != CHOIR_OK)
 		return NULL;
@@ -177,11 +171,9 @@ choir_cluster *choir_cluster_from_mpi(
 	if (chi_cluster_take_options(given, &o) != CHOIR_OK)
 		return NULL;
 	if (communicator == NULL || o.transport != NULL || o.cluster_spec != NULL ||
-			o.task_type != NULL) {
-		choir_fail(CHOIR_INVALID, "from_mpi: %s",
+			o.task_type != NULL)
+		return chi_fail_null(CHOIR_INVALID, "from_mpi: %s",
 				communicator == NULL ? "the communicator is NULL"
 									 : "a transport, cluster_spec or task_type is given as well");
-		return NULL;
-	}
 	return chi_cluster_settle(chi_mpi_open(&o, &launcher, communicator, size), &roles, &o);
 }

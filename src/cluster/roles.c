@@ -96,8 +96,7 @@ static choir_status read_text(chi_roles *r, const char *source, const char *text
 		choir_status (*reader)(chi_roles *, const char *, char *, size_t))
 {
 	char *copy = chi_strdup(text);
-	if (copy == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(copy));
 	const choir_status status = reader(r, source, copy, strlen(copy));
 	chi_free(copy);
 	return status;

@@ -3,8 +3,6 @@
 // have results from other members: a member's next sum does not wait for them.
 #include "collective/chunk_transfer.h"
 
-#include "base/alloc.h"
-#include "base/status.h"
 #include "op/op.h"
 
 choir_status chi_chunk_algorithm_open(
@@ -14,16 +12,14 @@ choir_status chi_chunk_algorithm_open(
 	CHOIR_TRY(chi_algorithm_open(&r->base, group, chunk, chunks));
 	r->streams = 2 * group->members;
 	r->chunk_stream = chi_alloc_array((size_t) r->streams, sizeof *r->chunk_stream);
-	if (r->chunk_stream == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(r->chunk_stream));
 	const choir_device_table *kind = group->devices[0]->table;
 	r->all_queued = !kind->immediate && !kind->host_memory;
 	for (int i = 0; i < r->streams; i++) {
 		choir_device *d = group->devices[i % group->members];
 		r->all_queued = r->all_queued && d->table == kind;
 		r->chunk_stream[i].stream = chi_stream_new(d);
-		if (r->chunk_stream[i].stream == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(r->chunk_stream[i].stream));
 		chi_mutex_init(&r->chunk_stream[i].lock, CHI_RANK_CROSS, "chunk stream");
 	}
 	return CHOIR_OK;
@@ -65,7 +61,10 @@ choir_status chi_chunk_algorithm_wait(void *self, int member, uint64_t request, 
 	CHOIR_TRY(chi_algorithm_wait(self, member, request, seconds));
 	chi_stream own = { r->base.group->devices[member], c->stream };
 	uint64_t event;
-	for (int i = 0; c->in_stream && r->all_queued && i < r->streams; i++) {
+	// Streams of results follow those of sums. What this member does is done first.
+	const int members = r->base.group->members;
+	for (int k = 0; c->in_stream && r->all_queued && k < r->streams; k++) {
+		const int i = (member + k) % members + (k < members ? members : 0);
 		CHOIR_TRY(mark_chunk_stream(r, i, &event));
 		CHOIR_TRY(chi_stream_wait_event(&own, r->chunk_stream[i].stream, event));
 	}
@@ -91,14 +90,14 @@ static chi_stream *stream_of(const chi_chunk_task *h, int chunk_stream)
 	return h->algorithm->chunk_stream[chunk_stream].stream;
 }
 
-// After the chunk's previous operation and other's event (other may be NULL). Locks the stream of
+// After other's event (other may be NULL) and the chunk's previous operation. Locks the stream of
 // member at. For streams of other kinds the host waits first.
 static choir_status enter(chi_chunk_task *h, int at, chi_stream *other, uint64_t event)
 {
 	chi_stream *own = stream_of(h, at);
 	chi_stream *before = h->at == CHOIR_NONE || h->at == at ? NULL : stream_of(h, h->at);
-	chi_stream *after[2] = { before, other };
-	const uint64_t until[2] = { h->event, event };
+	chi_stream *after[2] = { other, before };
+	const uint64_t until[2] = { event, h->event };
 	for (int i = 0; i < 2; i++)
 		if (after[i] != NULL && after[i]->device->table != own->device->table) {
 			CHOIR_TRY(chi_stream_wait_up_to(after[i], until[i]));
@@ -237,6 +236,9 @@ void chi_chunk_begin(chi_chunk *g, chi_chunk_task *h, int at)
 	chi_partial_sums_begin(&g->partial_sums, h->algorithm->base.group->replicas, h->c->dtype,
 			&(choir_shape){ 1, { h->count } });
 	g->partial_sums.spent = &h->spent;
+	const choir_collective *c = h->round->c[at];
+	if (c->result != NULL && c->divisor == 1)
+		g->partial_sums.result = chi_element(c->result, c->dtype, h->first);
 }
 
 void chi_chunk_end(chi_chunk *g)
@@ -264,8 +266,7 @@ static choir_status copy_to_other_kind(const chi_chunk_task *h, choir_device *to
 		choir_device *from, const void *data)
 {
 	chi_stream *s = chi_stream_new(to_device->host_memory ? from : to_device);
-	if (s == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s));
 	const choir_status status = chi_device_copy(s, to_device, to, from, data, bytes_of(h));
 	chi_stream_free(s);
 	return status;
@@ -313,8 +314,7 @@ static choir_status add(
 	if (chi_device_shares(from->device, here))
 		return add_here(g, node, buffer, from, NULL);
 	chi_buffer *copy = new_memory(h, g->at, bytes_of(h));
-	if (copy == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(copy));
 	const choir_status status = from->device->table == here->table
 			? add_here(g, node, NULL, from, copy)
 			: add_by_host(g, node, from, copy);
@@ -440,7 +440,13 @@ static choir_status deliver(chi_chunk_task *h, int from, const void *data, int m
 		return copy_to_other_kind(h, here, to, there, data);
 	}
 	const int at = there == here ? member : h->algorithm->base.group->members + member;
-	CHOIR_TRY(enter(h, at, NULL, 0));
+	chi_stream *own = NULL; // it has its own sums before those of others
+	uint64_t event = 0;
+	if (there != here && is_in_stream(h)) {
+		own = stream_of(h, member);
+		CHOIR_TRY(mark_chunk_stream(h->algorithm, member, &event));
+	}
+	CHOIR_TRY(enter(h, at, own, event));
 	return leave(h, at, chi_stream_copy(stream_of(h, at), to, data, bytes_of(h)));
 }
 
@@ -453,7 +459,8 @@ choir_status chi_chunk_deliver(
 		return CHOIR_OK;
 	if (c->result != NULL) {
 		void *own = chi_element(c->result, c->dtype, h->first);
-		CHOIR_TRY(deliver(h, from, data, member, own));
+		if (data != own)
+			CHOIR_TRY(deliver(h, from, data, member, own));
 		data = own;
 		if (shown != NULL)
 			*shown = own;

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/registry.h"
+#include "base/status.h"
 #include "device/cuda_loader.h"
 
 #include <string.h>
@@ -118,8 +119,7 @@ choir_status chi_communicator_open(chi_communicator *g, int members, int replica
 		return choir_fail(
 				CHOIR_UNSUPPORTED, "no cross-device operations support the strategy's devices");
 	g->self = chi_alloc(best->self_size);
-	if (g->self == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(g->self));
 	g->table = best;
 	return best->open(g->self, &g->base);
 }

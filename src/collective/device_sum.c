@@ -20,8 +20,7 @@ void chi_device_sum_close(chi_device_sum *s)
 static choir_status add_copy(chi_device_sum *s, choir_partial_sum part, size_t bytes)
 {
 	chi_buffer *copy = chi_buffer_new(s->stream->device, bytes);
-	if (copy == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(copy));
 	choir_status status = chi_stream_copy(s->stream, copy->memory, part.data, bytes);
 	part.data = copy->memory;
 	if (status == CHOIR_OK)

@@ -79,8 +79,7 @@ static choir_status open_direct(void *self, const choir_group *group)
 	direct *d = self;
 	d->scratch_bytes = CHI_TREE_LEVEL + chi_tree_scratch(group->replicas);
 	d->scratch = chi_alloc_aligned((size_t) group->members * d->scratch_bytes);
-	if (d->scratch == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(d->scratch));
 	return chi_algorithm_open(&d->base, group, do_chunk, 0);
 }
 

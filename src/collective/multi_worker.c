@@ -6,8 +6,6 @@
 // one device per worker, so that all workers join and wait in the same order.
 #include "collective/multi_worker.h"
 
-#include "base/alloc.h"
-#include "base/lock.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "base/thresholds.h"
@@ -80,8 +78,7 @@ static choir_status compare_devices(multi_worker *w)
 	const devices_of_one own = { w->single_device, !w->staged,
 		chi_device_sum_is_possible(w->group, p->cluster) };
 	devices_of_one *all = chi_alloc_array((size_t) p->workers, sizeof *all);
-	if (all == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(all));
 	const choir_status status = chi_process_group_all_gather(p, &own, sizeof own, all, "devices");
 	w->uses_buckets = p->host = w->takes_devices = true;
 	for (int i = 0; status == CHOIR_OK && i < p->workers; i++) {
@@ -137,8 +134,7 @@ static choir_status open_workers(multi_worker *w, const choir_group *group, chi_
 	CHOIR_TRY(chi_tree_nodes_open(&w->nodes, chi_process_group_node_count(p, p->worker),
 			p->partial_sum + p->first_node[p->worker]));
 	w->scratch = chi_alloc_aligned(n * chi_tree_scratch(group->replicas));
-	if (w->scratch == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(w->scratch));
 	for (int i = first_of(w); i <= last_of(w); i++) {
 		CHOIR_TRY(chi_rendezvous_open(&w->rendezvous[i], group->members));
 		w->rendezvous[i].end = abort_wait;
@@ -211,8 +207,7 @@ static choir_status stage(multi_worker *w, const chi_round *round)
 	if (!chi_size_multiply(parts, sizeof(choir_partial_sum), &capacity))
 		return choir_fail(CHOIR_NO_MEMORY, "%s: too many parts", round->c[0]->name);
 	choir_partial_sum *part = chi_alloc(capacity + 1);
-	if (part == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(part));
 	chi_free((void *) (uintptr_t) w->shown[0].partial_sums);
 	w->shown[0].partial_sums = part;
 	char *to = w->parts.memory;
@@ -519,8 +514,7 @@ choir_status chi_communicator_open_among_workers(chi_communicator *g, int member
 		CHOIR_TRY(chi_communicator_check_name(name));
 	g->base = (choir_group){ sizeof(choir_group), members, p->replicas, devices };
 	g->self = chi_alloc(table.self_size);
-	if (g->self == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(g->self));
 	g->table = &table;
 	return open_workers(g->self, &g->base, p);
 }

@@ -2,7 +2,6 @@
 // one, every worker receives all parts in one round and sums them itself.
 #include "collective/process_group.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "base/text.h"
@@ -18,8 +17,7 @@ static choir_status find_all_nodes(chi_process_group *p)
 		p->first_node[w + 1] = p->first_node[w] +
 				chi_tree_find_nodes(p->replicas, p->first[w], p->first[w + 1], NULL);
 	p->partial_sum = chi_alloc_array((size_t) p->first_node[p->workers], sizeof *p->partial_sum);
-	if (p->partial_sum == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(p->partial_sum));
 	for (int w = 0; w < p->workers; w++)
 		(void) chi_tree_find_nodes(
 				p->replicas, p->first[w], p->first[w + 1], p->partial_sum + p->first_node[w]);
@@ -563,6 +561,5 @@ choir_status chi_process_group_fail(chi_process_group *p)
 	const failing f = { .text = why.text, .bytes = sizeof why.text };
 	(void) go_round(&e, own_text, text_from, &f);
 	(void) chi_cluster_failing(p->cluster, NULL);
-	chi_error_restore(&why);
-	return why.status;
+	return chi_error_restore(&why);
 }

@@ -66,6 +66,7 @@ void chi_partial_sums_begin(
 	sums->shape = *shape;
 	sums->n = 0;
 	sums->spent = NULL;
+	sums->result = NULL;
 }
 
 void chi_partial_sums_clear(chi_partial_sums *sums)
@@ -134,11 +135,13 @@ static void give_back(chi_partial_sums *sums, chi_buffer *b)
 static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 {
 	const int b = a + 1, to = may_overwrite(sums, a) ? a : may_overwrite(sums, b) ? b : CHOIR_NONE;
-	chi_buffer *into = to == CHOIR_NONE ? NULL : sums->buffer[to];
-	void *data = to == CHOIR_NONE ? NULL : sums->node[to].data;
+	const bool whole = sums->node[a].lo == 0 && sums->node[b].hi == sums->replicas;
+	void *result = whole ? sums->result : NULL;
+	chi_buffer *into = to == CHOIR_NONE || result != NULL ? NULL : sums->buffer[to];
+	void *data = result != NULL ? result : to == CHOIR_NONE ? NULL : sums->node[to].data;
 	if (into != NULL) {
 		chi_buffer_retain(into);
-	} else {
+	} else if (result == NULL) {
 		size_t bytes;
 		if (!chi_shape_bytes(&sums->shape, sums->dtype, &bytes) ||
 				(into = chi_buffer_new(stream->device, bytes)) == NULL)
@@ -161,7 +164,7 @@ static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 	give_back(sums, sums->buffer[a]);
 	give_back(sums, sums->buffer[b]);
 	sums->buffer[a] = into;
-	sums->own[a] = true;
+	sums->own[a] = into != NULL;
 	sums->node[a].data = data;
 	sums->node[a].hi = sums->node[b].hi;
 	take_out(sums, b);
@@ -188,8 +191,7 @@ choir_status chi_partial_sums_add_rounded(
 	chi_buffer *buffer = chi_shape_bytes(&sums->shape, sums->dtype, &bytes)
 			? chi_buffer_new(stream->device, bytes)
 			: NULL;
-	if (buffer == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(buffer));
 	const choir_buffer in = { data, from, sums->shape };
 	choir_buffer out = shown(sums, buffer->memory);
 	choir_status status = chi_kernel_run(stream, "cast", 1, &in, &out, NULL);
@@ -313,8 +315,7 @@ choir_status chi_tree_nodes_open(chi_tree_nodes *nodes, int n, const choir_parti
 {
 	nodes->n = n;
 	nodes->node = chi_alloc_array((size_t) n, sizeof *node);
-	if (nodes->node == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(nodes->node));
 	memcpy(nodes->node, node, (size_t) n * sizeof *node);
 	return CHOIR_OK;
 }

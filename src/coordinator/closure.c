@@ -25,11 +25,10 @@ choir_distributed_dataset *choir_closure_dataset(choir_closure *c, const char *n
 {
 	chi_remote_worker *w = c->worker;
 	const int function = chi_task_find(w->o, name);
-	if (function == CHOIR_NONE || w->o->functions[function].dataset == NULL) {
-		choir_fail(CHOIR_NOT_FOUND, "closure: \"%.80s\" is no dataset's function in the table",
+	if (function == CHOIR_NONE || w->o->functions[function].dataset == NULL)
+		return chi_fail_null(CHOIR_NOT_FOUND,
+				"closure: \"%.80s\" is no dataset's function in the table",
 				name == NULL ? "NULL" : name);
-		return NULL;
-	}
 	for (const chi_named_dataset *d = w->datasets; d != NULL; d = d->next)
 		if (d->function == function)
 			return d->data;
@@ -64,11 +63,10 @@ choir_values *choir_closure_values(choir_closure *c, const char *name)
 {
 	chi_remote_worker *w = c->worker;
 	const int function = chi_task_find(w->o, name);
-	if (function == CHOIR_NONE || w->o->functions[function].fn == NULL) {
-		choir_fail(CHOIR_NOT_FOUND, "closure: \"%.80s\" is no closure's function in the table",
+	if (function == CHOIR_NONE || w->o->functions[function].fn == NULL)
+		return chi_fail_null(CHOIR_NOT_FOUND,
+				"closure: \"%.80s\" is no closure's function in the table",
 				name == NULL ? "NULL" : name);
-		return NULL;
-	}
 	for (const chi_named_values *v = w->values; v != NULL; v = v->next)
 		if (v->function == function)
 			return v->set;

@@ -233,8 +233,7 @@ choir_status chi_closures_take_error(chi_closures *q)
 		return CHOIR_OK;
 	cancel_waiting(q);
 	q->failed = false;
-	chi_error_restore(&q->error);
-	return q->error.status;
+	return chi_error_restore(&q->error);
 }
 
 void chi_closures_end(chi_closures *q)

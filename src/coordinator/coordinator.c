@@ -2,12 +2,10 @@
 // strategy's variables are copies of the servers'.
 #include "coordinator/coordinator.h"
 
-#include "base/alloc.h"
 #include "coordinator/ps_checkpoint.h"
 #include "coordinator/closure_message.h"
 #include "coordinator/remote_value.h"
 #include "base/clock.h"
-#include "strategy/context.h"
 #include "trace/health.h"
 
 #include <string.h>
@@ -17,10 +15,8 @@ static choir_status wait_for(choir_coordinator *c, bool (*holds)(const choir_coo
 {
 	double alone = chi_clock_now();
 	for (;;) {
-		if (c->dispatch.failed) {
-			chi_error_restore(&c->dispatch.error);
-			return c->dispatch.error.status;
-		}
+		if (c->dispatch.failed)
+			return chi_error_restore(&c->dispatch.error);
 		if (c->network.status != CHOIR_OK) {
 			chi_error_restore(&c->network.error);
 			return c->network.status;
@@ -88,8 +84,7 @@ static choir_status check_answer(choir_coordinator *c)
 {
 	if (c->dispatch.answer.status == CHOIR_OK)
 		return CHOIR_OK;
-	chi_error_restore(&c->dispatch.answer);
-	return c->dispatch.answer.status;
+	return chi_error_restore(&c->dispatch.answer);
 }
 
 static choir_status pause_closures(choir_coordinator *c)
@@ -105,6 +100,7 @@ static void continue_closures(choir_coordinator *c, bool fresh)
 {
 	chi_mutex_lock(&c->network.lock);
 	c->stale = !fresh || !is_idle(c);
+	c->holds = false;
 	c->dispatch.paused = false;
 	chi_mutex_unlock(&c->network.lock);
 	chi_hub_wake(c->network.hub);
@@ -157,17 +153,45 @@ static choir_status while_paused(
 	return status;
 }
 
-static choir_status refresh(void *user)
-{
-	choir_coordinator *c = user;
-	return c->stale ? while_paused(c, fetch_state) : CHOIR_OK;
-}
-
 // The program may have changed variables, or restored a checkpoint.
 static choir_status give_changes(choir_coordinator *c)
 {
-	const bool changed = chi_job_model_versions(&c->model) != c->versions;
-	return changed ? while_paused(c, give_state) : CHOIR_OK;
+	if (chi_job_model_versions(&c->model) != c->versions)
+		return while_paused(c, give_state);
+	if (c->holds)
+		continue_closures(c, true);
+	return CHOIR_OK;
+}
+
+// Before the program waits for closures.
+static choir_status let_closures_run(choir_coordinator *c)
+{
+	return c->holds ? give_changes(c) : CHOIR_OK;
+}
+
+// Also lets closures run, so a program may read until it sees their updates.
+static choir_status refresh(void *user)
+{
+	choir_coordinator *c = user;
+	CHOIR_TRY(let_closures_run(c));
+	return c->stale ? while_paused(c, fetch_state) : CHOIR_OK;
+}
+
+static choir_status refresh_to_write(void *user)
+{
+	choir_coordinator *c = user;
+	if (c->holds || !c->stale)
+		return CHOIR_OK;
+	choir_status status = pause_closures(c);
+	if (status == CHOIR_OK)
+		status = fetch_state(c);
+	if (status != CHOIR_OK) {
+		continue_closures(c, false);
+		return status;
+	}
+	c->stale = false;
+	c->holds = true;
+	return CHOIR_OK;
 }
 
 static void turn(void *user)
@@ -277,7 +301,8 @@ choir_coordinator *choir_coordinator_new(
 		return NULL;
 	}
 	c->made = true;
-	c->remote = (chi_remote){ .user = c, .refresh = refresh };
+	c->remote =
+			(chi_remote){ .user = c, .refresh = refresh, .refresh_to_write = refresh_to_write };
 	s->remote = &c->remote;
 	return c;
 }
@@ -375,6 +400,7 @@ choir_status choir_coordinator_schedule(
 choir_status choir_coordinator_join(choir_coordinator *c)
 {
 	CHOIR_TRY(check_call(c, "join"));
+	CHOIR_TRY(let_closures_run(c));
 	chi_mutex_lock(&c->network.lock);
 	choir_status status = wait_until(c, is_idle);
 	if (status == CHOIR_OK)
@@ -386,12 +412,11 @@ choir_status choir_coordinator_join(choir_coordinator *c)
 choir_status choir_coordinator_done(choir_coordinator *c, bool *done)
 {
 	CHOIR_TRY(check_call(c, "done"));
+	CHOIR_TRY(let_closures_run(c));
 	chi_mutex_lock(&c->network.lock);
 	choir_status status = CHOIR_OK;
-	if (c->dispatch.failed) {
-		chi_error_restore(&c->dispatch.error);
-		status = c->dispatch.error.status;
-	}
+	if (c->dispatch.failed)
+		status = chi_error_restore(&c->dispatch.error);
 	*done = is_idle(c);
 	if (status == CHOIR_OK)
 		status = chi_closures_take_error(&c->dispatch.closures);
@@ -408,6 +433,7 @@ choir_status choir_coordinator_fetch(
 		choir_coordinator *c, choir_remote_value *value, choir_values **result)
 {
 	CHOIR_TRY(check_call(c, "fetch"));
+	CHOIR_TRY(let_closures_run(c));
 	if (value == NULL || value->coordinator != c || result == NULL)
 		return choir_fail(CHOIR_INVALID, "fetch: the value is not of this coordinator, or NULL");
 	chi_mutex_lock(&c->network.lock);
@@ -436,10 +462,8 @@ static choir_status call_all(choir_coordinator *c, chi_call *call)
 	chi_hub_wake(c->network.hub);
 	choir_status status = wait_until(c, is_called);
 	c->call = NULL;
-	if (status == CHOIR_OK && call->error.status != CHOIR_OK) {
-		chi_error_restore(&call->error);
-		status = call->error.status;
-	}
+	if (status == CHOIR_OK && call->error.status != CHOIR_OK)
+		status = chi_error_restore(&call->error);
 	chi_mutex_unlock(&c->network.lock);
 	return status;
 }
@@ -457,8 +481,7 @@ choir_status choir_coordinator_read_all(
 	CHOIR_TRY(give_changes(c));
 	chi_call call = { .function = function, .capacity = capacity };
 	call.closure = chi_alloc_array((size_t) capacity, sizeof(chi_closure *));
-	if (call.closure == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(call.closure));
 	choir_status status = call_all(c, &call);
 	for (int i = 0; i < call.n; i++) {
 		choir_remote_value v = { .coordinator = c, .closure = call.closure[i] };

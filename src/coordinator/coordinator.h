@@ -25,6 +25,7 @@ struct choir_coordinator {
 	bool made;
 	bool (*awaited)(const struct choir_coordinator *c); // by the main thread, or NULL
 	bool stale; // the servers may have newer values
+	bool holds; // closures wait until the servers have the program's changes
 	uint64_t versions; // of the model, when the servers had equal ones
 	bool asks; // the network thread must send SNAPSHOT or RESTORE
 	const chi_pack *restores;

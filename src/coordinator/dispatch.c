@@ -254,8 +254,7 @@ choir_status chi_dispatch_call_all(
 		if (d->worker[i] == NULL)
 			continue;
 		closure[*n] = chi_closure_new(function, &(chi_pack){ 0 });
-		if (closure[*n] == NULL)
-			return CHOIR_NO_MEMORY;
+		CHOIR_TRY(chi_made(closure[*n]));
 		chi_closures_pin(&d->closures, closure[*n], (int) i);
 		send_run(d, closure[(*n)++]);
 	}

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/status.h"
 
 void chi_exactly_once_free(chi_exactly_once *m)
 {
@@ -54,8 +55,7 @@ choir_status chi_exactly_once_add(chi_exactly_once *m, uint64_t closure, uint64_
 		more.n = 0;
 		more.capacity = m->capacity == 0 ? 64 : 2 * m->capacity;
 		more.change = chi_alloc_array(more.capacity, sizeof *more.change);
-		if (more.change == NULL)
-			return CHOIR_NO_MEMORY;
+		CHOIR_TRY(chi_made(more.change));
 		for (size_t i = 0; i < m->capacity; i++)
 			if (m->change[i].closure != 0)
 				put(&more, m->change[i]);

@@ -2,9 +2,7 @@
 // dtype, shape and bytes. Each server has all slots; a variable's rows come from its own server.
 #include "coordinator/ps_checkpoint.h"
 
-#include "base/alloc.h"
 #include "coordinator/closure_message.h"
-#include "strategy/state_dict.h"
 #include "value/shard_rows.h"
 
 #include <string.h>
@@ -129,8 +127,7 @@ static choir_status restore_optimizer(
 choir_status chi_job_model_restore(chi_job_model *m, int states, const chi_pack state[])
 {
 	chi_unpack *u = chi_alloc_array((size_t) states, sizeof *u);
-	if (u == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(u));
 	uint64_t step = 0;
 	for (int k = 0; k < states; k++) {
 		u[k] = (chi_unpack){ .data = state[k].data, .bytes = state[k].bytes };

@@ -1,7 +1,6 @@
 // Requests of workers and the coordinator: changes made once, fences, values by version.
 #include "coordinator/ps_requests.h"
 
-#include "base/alloc.h"
 #include "base/process_memory.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 // Values, gradients and assignments as bytes, and a server's handling of them.
 #include "coordinator/push_pull_messages.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
 #include "coordinator/protocol.h"
 
@@ -275,11 +274,10 @@ static choir_tensor *take_gradient(choir_frame *f, const choir_variable *v, chi_
 	const void *values = u->failed
 			? NULL
 			: chi_unpack_large(u, all ? chi_variable_bytes(v) : (size_t) n * row_bytes(v));
-	if (u->failed) {
-		choir_fail(CHOIR_CORRUPT, "a change of %llu rows of variable \"%s\", which has %lld",
-				(unsigned long long) n, v->name, (long long) rows_of(v));
-		return NULL;
-	}
+	if (u->failed)
+		return chi_fail_null(CHOIR_CORRUPT,
+				"a change of %llu rows of variable \"%s\", which has %lld", (unsigned long long) n,
+				v->name, (long long) rows_of(v));
 	if (all)
 		return choir_borrow(f, v->dtype, shape, values);
 	if (check_rows(v, n, rows) != CHOIR_OK)

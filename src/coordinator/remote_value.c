@@ -1,15 +1,13 @@
 // A result stays with its closure until the program fetches it.
 #include "coordinator/remote_value.h"
 
-#include "base/alloc.h"
 #include "coordinator/closure_message.h"
 
 choir_status chi_remote_value_unpack(choir_remote_value *v)
 {
 	chi_unpack u = { .data = v->closure->result.data, .bytes = v->closure->result.bytes };
 	v->set = choir_values_new(v->coordinator->strategy);
-	if (v->set == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(v->set));
 	const choir_status status = u.bytes == 0 ? CHOIR_OK : chi_values_unpack(v->set, &u);
 	chi_pack_free(&v->closure->result);
 	return status;

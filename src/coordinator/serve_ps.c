@@ -62,8 +62,7 @@ static bool are_in_host_memory(const chi_job_model *m)
 static choir_status open_values(ps *p, const choir_task *t)
 {
 	p->address = chi_alloc_array(p->model.n + 1, sizeof *p->address);
-	if (p->address == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(p->address));
 	p->server.open = (chi_open_values){ .incarnation = t->hello.incarnation,
 		.version = p->server.version,
 		.n = p->model.n,
@@ -112,10 +111,8 @@ static choir_status join(ps *p, const choir_task *t)
 			status = choir_error_status();
 		while (status == CHOIR_OK && !p->joined && !p->server.ended)
 			CHOIR_TRY(chi_hub_step(p->hub, HUGE_VAL));
-		if (p->server.ended) {
-			chi_error_restore(&p->server.end);
-			status = p->server.end.status;
-		}
+		if (p->server.ended)
+			status = chi_error_restore(&p->server.end);
 		if (status != CHOIR_OK && !chi_dial_again(status))
 			return status;
 		if (status != CHOIR_OK && chi_clock_now() > until)
@@ -141,8 +138,7 @@ static choir_status serve(ps *p, choir_task *t)
 choir_status chi_serve_ps(choir_task *t, choir_strategy *s, const choir_coordinator_options *o)
 {
 	ps *p = chi_alloc(sizeof *p);
-	if (p == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(p));
 	chi_server_init(&p->server,
 			&(chi_server_model){ .user = p,
 					.change = change,

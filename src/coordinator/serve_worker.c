@@ -70,8 +70,7 @@ static void joined(void *user, chi_peer *peer)
 static choir_status take_run(chi_remote_worker *w, const void *payload, size_t bytes)
 {
 	chi_waiting_closure *c = chi_alloc(sizeof *c);
-	if (c == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(c));
 	chi_pack_raw(&c->pack, payload, bytes);
 	if (c->pack.failed) {
 		chi_free(c);
@@ -328,8 +327,11 @@ static choir_status serve(chi_remote_worker *w)
 	const choir_status joined = join(w);
 	if (joined != CHOIR_OK && !has_ended_in_order(w))
 		return joined;
-	w->remote = (chi_remote){ w, chi_worker_refresh, chi_worker_fetch, chi_worker_push,
-		chi_worker_assign };
+	w->remote = (chi_remote){ .user = w,
+		.refresh = chi_worker_refresh,
+		.fetch = chi_worker_fetch,
+		.push = chi_worker_push,
+		.assign = chi_worker_assign };
 	w->strategy->remote = &w->remote;
 	return work(w);
 }
@@ -337,8 +339,7 @@ static choir_status serve(chi_remote_worker *w)
 choir_status chi_serve_worker(choir_task *t, choir_strategy *s, const choir_coordinator_options *o)
 {
 	chi_remote_worker *w = chi_alloc(sizeof *w);
-	if (w == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(w));
 	w->task = t;
 	w->o = o;
 	w->strategy = s;

@@ -171,7 +171,7 @@ static choir_status open_task(choir_task *t, const choir_task_options *given)
 	const chi_key *key = t->key.size > 0 ? &t->key : NULL;
 	t->connections = chi_connections_open(key, t->o.plain == CHOIR_ON);
 	chi_key_clear(&t->key); // the connections have a copy
-	return t->connections == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(t->connections);
 }
 
 choir_task *choir_task_new(const choir_task_options *o)
@@ -266,8 +266,7 @@ static choir_status serve(
 		choir_task *t, const choir_strategy_options *options, const choir_coordinator_options *all)
 {
 	choir_strategy *s = choir_parameter_server_strategy_new(options);
-	if (s == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s));
 	choir_status status = s->workers == 1
 			? chi_task_build(s, all)
 			: choir_fail(CHOIR_INVALID, "serve: .workers is %d; 0 or 1 is needed", s->workers);

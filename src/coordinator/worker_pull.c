@@ -2,9 +2,7 @@
 // they are first read.
 #include "coordinator/worker_pull.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
-#include "base/thread.h"
 
 #include <string.h>
 

@@ -144,10 +144,8 @@ choir_status chi_worker_await_answers(chi_remote_worker *w)
 {
 	choir_status status = await_all(w);
 	chi_mutex_lock(&w->network.lock);
-	if (status == CHOIR_OK && w->answer.status != CHOIR_OK) {
-		chi_error_restore(&w->answer);
-		status = w->answer.status;
-	}
+	if (status == CHOIR_OK && w->answer.status != CHOIR_OK)
+		status = chi_error_restore(&w->answer);
 	w->answer = (chi_error){ .status = CHOIR_OK };
 	chi_mutex_unlock(&w->network.lock);
 	return status;

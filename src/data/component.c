@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "base/status.h"
-
 static choir_shape whole_shape(const choir_dataset *d, size_t i, int64_t examples)
 {
 	const choir_shape *one = &d->spec.column[i].shape;
@@ -81,17 +79,15 @@ choir_status choir_component_resize(choir_component *component, const choir_shap
 	return CHOIR_OK;
 }
 
-bool chi_components_possible(choir_dataset *d, const char *what)
+choir_status chi_components_check(const choir_dataset *d, const char *what)
 {
 	for (size_t i = 0; d->spec.batch && i < d->spec.n; i++)
-		if (in_ragged_value(d, i)) {
-			chi_refuse(d, CHOIR_UNSUPPORTED,
+		if (in_ragged_value(d, i))
+			return choir_fail(CHOIR_UNSUPPORTED,
 					"%s: the shape of column \"%s\" varies after batch; put "
 					"this stage before the batch stage",
 					what, d->spec.column[i].name);
-			return false;
-		}
-	return true;
+	return CHOIR_OK;
 }
 
 choir_status chi_function_failed(choir_status status, const char *what, int64_t element)

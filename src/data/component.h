@@ -14,8 +14,8 @@ void chi_components_of(const choir_dataset *d, void *const column[], int64_t at,
 // To write. Components that vary begin empty and can be resized.
 choir_status chi_components_for(const choir_dataset *d, void *const column[], int64_t at,
 		int64_t examples, choir_component component[], chi_component_capacity capacity[]);
-// Not contiguous: columns that vary, after batch. False: d is freed.
-bool chi_components_possible(choir_dataset *d, const char *what);
+// Not contiguous: columns that vary, after batch.
+choir_status chi_components_check(const choir_dataset *d, const char *what);
 choir_status chi_function_failed(choir_status status, const char *what, int64_t element);
 // NULL: they are equal.
 const char *chi_columns_differ(const chi_spec *a, const chi_spec *b);

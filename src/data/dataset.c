@@ -2,7 +2,6 @@
 // rewind.
 #include "data/dataset.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -130,10 +129,8 @@ static choir_status check_depth(const chi_stage *stage, const choir_dataset *fro
 void *chi_transform_new(const chi_stage *stage, size_t size, choir_dataset *from)
 {
 	choir_dataset *d = check_depth(stage, from) == CHOIR_OK ? chi_alloc(size) : NULL;
-	if (!d) {
-		choir_dataset_free(from);
-		return NULL;
-	}
+	if (!d)
+		return chi_dataset_discard(from);
 	d->stage = stage;
 	d->from[0] = from;
 	d->depth = from->depth + 1;
@@ -151,8 +148,7 @@ choir_dataset *chi_dataset_add_source(choir_dataset *d, choir_dataset *from)
 		d->depth = from->depth + 1;
 	if (check_depth(d->stage, from) == CHOIR_OK)
 		return d;
-	choir_dataset_free(d);
-	return NULL;
+	return chi_dataset_discard(d);
 }
 
 void choir_dataset_free(choir_dataset *d)
@@ -161,6 +157,8 @@ void choir_dataset_free(choir_dataset *d)
 		return;
 	if (d->stage->free)
 		d->stage->free(d);
+	chi_row_buffer_free(&d->rows);
+	chi_free(d->memory);
 	choir_dataset_free(d->from[0]);
 	choir_dataset_free(d->from[1]);
 	chi_free(d->names);
@@ -174,14 +172,19 @@ bool chi_dataset_given(const choir_dataset *d, const char *what)
 	return d != NULL;
 }
 
-choir_dataset *chi_refuse(choir_dataset *d, choir_status status, const char *fmt, ...)
+void *chi_dataset_discard(choir_dataset *d)
+{
+	choir_dataset_free(d);
+	return NULL;
+}
+
+void *chi_refuse(choir_dataset *d, choir_status status, const char *fmt, ...)
 {
 	va_list args;
 	va_start(args, fmt);
 	chi_fail_v(status, fmt, args);
 	va_end(args);
-	choir_dataset_free(d);
-	return NULL;
+	return chi_dataset_discard(d);
 }
 
 size_t chi_column_find(const choir_dataset *d, const char *name)
@@ -208,8 +211,7 @@ choir_status chi_no_column(const choir_dataset *d, const char *what, const char 
 choir_dataset *chi_refuse_column(choir_dataset *d, const char *what, const char *name)
 {
 	chi_no_column(d, what, name);
-	choir_dataset_free(d);
-	return NULL;
+	return chi_dataset_discard(d);
 }
 
 const chi_spec *chi_dataset_spec(choir_dataset *d)
@@ -251,10 +253,8 @@ choir_status chi_dataset_got(choir_dataset *d, choir_status status, int64_t got)
 choir_status chi_dataset_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
 	*got = 0;
-	if (d->failed) {
-		chi_error_restore(&d->failure);
-		return d->failure.status;
-	}
+	if (d->failed)
+		return chi_error_restore(&d->failure);
 	if (d->ended)
 		return CHOIR_END;
 	if (chi_dataset_is_cancelled(d))

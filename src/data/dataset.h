@@ -10,8 +10,7 @@
 
 // How sharding by files treats it.
 typedef enum {
-	CHI_FILES_NONE = 0,
-	CHI_FILES_THROUGH,
+	CHI_FILES_THROUGH = 0, // as its sources; without any it has no files
 	CHI_FILES_HERE, // reads d->files in turn
 	CHI_FILES_BEFORE // its source's elements name files
 } chi_files;
@@ -71,6 +70,8 @@ struct choir_dataset {
 	choir_dataset *outer; // reads this chain without owning it
 	chi_atomic64 dropped, skipped;
 	chi_atomic64 delivered;
+	chi_row_buffer rows; // the stage's, like memory; the core frees them
+	void *memory;
 	char *names;
 };
 
@@ -95,8 +96,8 @@ void *chi_transform_new(const chi_stage *stage, size_t size, choir_dataset *from
 bool chi_dataset_set_columns(choir_dataset *d, size_t n, const choir_column columns[]);
 // Not NULL; records it, unless a failure is recorded.
 bool chi_dataset_given(const choir_dataset *d, const char *what);
-choir_dataset *chi_refuse(choir_dataset *d, choir_status status, const char *fmt, ...)
-		CHOIR_PRINTF(3, 4);
+void *chi_dataset_discard(choir_dataset *d); // frees d; NULL
+void *chi_refuse(choir_dataset *d, choir_status status, const char *fmt, ...) CHOIR_PRINTF(3, 4);
 // An index, or spec.n. The others report a missing column.
 size_t chi_column_find(const choir_dataset *d, const char *name);
 choir_status chi_no_column(const choir_dataset *d, const char *what, const char *name);

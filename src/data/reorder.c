@@ -26,7 +26,7 @@ choir_dataset *chi_reorder_take(choir_dataset **d)
 choir_dataset *chi_reorder_put(choir_dataset *moved, choir_dataset *d)
 {
 	if (!d)
-		return (choir_dataset_free(moved), NULL);
+		return chi_dataset_discard(moved);
 	moved->from[0] = d;
 	moved->spec.global = d->spec.global;
 	moved->spec.full = d->spec.full;

@@ -37,8 +37,7 @@ choir_status chi_ragged_value_shape(
 	if (bytes > value->bytes) {
 		size_t capacity = bytes > PTRDIFF_MAX / 2 ? bytes : bytes + bytes / 2;
 		void *data = chi_alloc_aligned(capacity);
-		if (!data)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(data));
 		chi_free(value->data);
 		value->data = data;
 		value->bytes = capacity;

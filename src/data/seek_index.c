@@ -61,10 +61,8 @@ static choir_status insert(chi_seek_index *m, const chi_seek_point *point)
 		m->point[at - 1] = *point;
 		return CHOIR_OK;
 	}
-	void *points = m->point;
-	if (!chi_grow(&points, &m->capacity, m->n + 1, sizeof *m->point))
+	if (!chi_grow(&m->point, &m->capacity, m->n + 1, sizeof *m->point))
 		return CHOIR_NO_MEMORY;
-	m->point = points;
 	memmove(m->point + at + 1, m->point + at, (m->n - at) * sizeof *m->point);
 	m->point[at] = *point;
 	m->n++;

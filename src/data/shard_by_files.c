@@ -20,16 +20,16 @@ static choir_status check(const choir_dataset *d, int64_t count)
 			return too_few(d, d->from[0]->elements, count);
 		return CHOIR_OK;
 	case CHI_FILES_THROUGH:
-		for (int i = 0; i < 2 && d->from[i]; i++)
-			CHOIR_TRY(check(d->from[i], count));
-		return CHOIR_OK;
-	case CHI_FILES_NONE:
 		break;
 	}
-	return choir_fail(CHOIR_NOT_FOUND,
-			"sharding by file: \"%s\" reads no files, or hides those "
-			"of its source; shard by data instead",
-			d->stage->name);
+	if (!d->from[0])
+		return choir_fail(CHOIR_NOT_FOUND,
+				"sharding by file: \"%s\" reads no files, or hides those "
+				"of its source; shard by data instead",
+				d->stage->name);
+	for (int i = 0; i < 2 && d->from[i]; i++)
+		CHOIR_TRY(check(d->from[i], count));
+	return CHOIR_OK;
 }
 
 static choir_status shard_list(choir_dataset *reader, int64_t count, int64_t index)

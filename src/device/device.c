@@ -12,7 +12,6 @@
 #include "device/remote/remote_device.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -421,11 +420,10 @@ static choir_device *find_or_open(device_kind *k, int index, const char *name)
 			return open_entry(k, index, name);
 		if (e->ready)
 			return &e->device;
-		if (!chi_cond_wait(&list_changed, &list_mutex, deadline)) {
-			choir_fail(CHOIR_TIMEOUT, "%s:%d: another thread has been opening it for %g s",
-					k->name, index, OPEN_SECONDS);
-			return NULL;
-		}
+		if (!chi_cond_wait(&list_changed, &list_mutex, deadline))
+			return chi_fail_null(CHOIR_TIMEOUT,
+					"%s:%d: another thread has been opening it for %g s", k->name, index,
+					OPEN_SECONDS);
 	}
 }
 

@@ -117,11 +117,9 @@ static choir_device *find_element(
 		const char *names, const char *element, int position, choir_device *const before[])
 {
 	char shown[SHOWN_SIZE];
-	if (element[0] == '\0') {
-		choir_fail(CHOIR_INVALID, "devices \"%s\": name %d of the list is empty",
+	if (element[0] == '\0')
+		return chi_fail_null(CHOIR_INVALID, "devices \"%s\": name %d of the list is empty",
 				chi_text_clean(names, shown, sizeof shown), position + 1);
-		return NULL;
-	}
 	choir_device *d = choir_device_find(element);
 	for (int i = 0; i < position && d != NULL; i++) {
 		if (before[i] != d)

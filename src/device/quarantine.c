@@ -3,9 +3,8 @@
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "device/quarantine.h"
-
-#include <stddef.h>
 
 enum { MAX_PINNED = 16 };
 
@@ -44,10 +43,9 @@ static chi_staging_buffer *new_pinned(choir_device *d, size_t bytes)
 chi_staging_buffer *chi_staging_buffer_new(choir_device *d, size_t bytes)
 {
 	size_t all;
-	if (!chi_size_add(offsetof(chi_staging_buffer, memory), bytes, &all)) {
-		choir_fail(CHOIR_NO_MEMORY, "out of memory: a staging buffer of %zu bytes", bytes);
-		return NULL;
-	}
+	if (!chi_size_add(offsetof(chi_staging_buffer, memory), bytes, &all))
+		return chi_fail_null(
+				CHOIR_NO_MEMORY, "out of memory: a staging buffer of %zu bytes", bytes);
 	chi_staging_buffer *staging =
 			bytes > 0 && bytes <= CHI_STAGING_BYTES ? new_pinned(d, bytes) : NULL;
 	if (staging == NULL && (staging = chi_alloc_aligned(all)) != NULL)

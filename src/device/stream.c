@@ -29,11 +29,9 @@ static double longest(void)
 chi_stream *chi_stream_new(choir_device *d)
 {
 	size_t bytes;
-	if (!chi_size_add(offsetof(stream_block, state), d->table->stream_size, &bytes)) {
-		choir_fail(CHOIR_NO_MEMORY, "%s: out of memory: a stream of %zu bytes", d->name,
+	if (!chi_size_add(offsetof(stream_block, state), d->table->stream_size, &bytes))
+		return chi_fail_null(CHOIR_NO_MEMORY, "%s: out of memory: a stream of %zu bytes", d->name,
 				d->table->stream_size);
-		return NULL;
-	}
 	stream_block *block = chi_alloc(bytes > sizeof *block ? bytes : sizeof *block);
 	if (block == NULL)
 		return NULL;
@@ -192,8 +190,7 @@ static choir_status copy_by_host(const way_by_host *w, size_t bytes)
 	const size_t capacity = bytes < CHI_STAGING_BYTES ? bytes : CHI_STAGING_BYTES;
 	choir_device *d = w->reader != NULL ? w->reader->device : w->writer->device;
 	chi_staging_buffer *staging = chi_staging_buffer_new(d, capacity);
-	if (staging == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(staging));
 	choir_status status = CHOIR_OK;
 	for (size_t at = 0; at < bytes && status == CHOIR_OK; at += capacity)
 		status = copy_piece(w, at, bytes - at < capacity ? bytes - at : capacity, &staging);
@@ -226,8 +223,7 @@ choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t b
 	if (bytes == 0 || bytes > CHI_STAGING_BYTES)
 		return bytes == 0 ? CHOIR_OK : chi_stream_send(s, to, from, bytes);
 	chi_staging_buffer *staging = chi_staging_buffer_new(s->device, bytes);
-	if (staging == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(staging));
 	memcpy(staging->memory, from, bytes);
 	uint64_t event = CHI_STREAM_CLOSED;
 	const choir_status queued = chi_stream_copy(s, to, staging->memory, bytes);
@@ -288,8 +284,7 @@ choir_status chi_device_copy(chi_stream *s, choir_device *to_device, void *to,
 	// Work queued on s comes first. The other device needs a stream of its own.
 	CHOIR_TRY(chi_stream_wait(s));
 	chi_stream *other = chi_stream_new(writes ? from_device : to_device);
-	if (other == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(other));
 	choir_status status;
 	if (reaches(other, writes ? to_device : from_device))
 		status = copy_here(other, to_device, to, from_device, from, bytes);

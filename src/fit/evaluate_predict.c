@@ -28,7 +28,7 @@ static choir_status test_batch(choir_model *m, choir_values *batch, void *user)
 
 choir_status choir_evaluate(choir_model *m, choir_distributed_dataset *data)
 {
-	CHOIR_TRY(chi_model_check(m, data, "evaluate"));
+	CHOIR_TRY(chi_model_check(m, data, "evaluate", true));
 	if (m->o.loss == NULL && m->o.test_step == NULL)
 		return choir_fail(
 				CHOIR_INVALID, "evaluate: model \"%s\" has no loss; it is needed", m->o.name);
@@ -80,7 +80,7 @@ static choir_status predict_batch(choir_model *m, choir_values *batch, void *use
 choir_status choir_predict_batches(
 		choir_model *m, choir_distributed_dataset *data, choir_results_fn *fn, void *user)
 {
-	CHOIR_TRY(chi_model_check(m, data, "predict"));
+	CHOIR_TRY(chi_model_check(m, data, "predict", false));
 	if (fn == NULL)
 		return chi_error_null("predict: the function of the results is NULL");
 	if (m->o.layer == NULL && m->o.forward == NULL)

@@ -82,7 +82,7 @@ static choir_status check_end(const fit *f, int64_t batches)
 
 static choir_status check_data(fit *f, choir_distributed_dataset *data)
 {
-	CHOIR_TRY(chi_model_check(f->m, data, "fit"));
+	CHOIR_TRY(chi_model_check(f->m, data, "fit", true));
 	f->batches = choir_distributed_dataset_cardinality(data);
 	CHOIR_TRY(check_end(f, f->batches));
 	if (f->o.steps_per_epoch > 0)
@@ -128,7 +128,7 @@ static choir_status check(fit *f, choir_distributed_dataset *data)
 		return choir_fail(CHOIR_INVALID,
 				"fit: .validation: model \"%s\" has no .test_step; it is needed", m->o.name);
 	if (f->o.validation != NULL)
-		CHOIR_TRY(chi_model_check(f->m, f->o.validation, "fit: validation"));
+		CHOIR_TRY(chi_model_check(f->m, f->o.validation, "fit: validation", true));
 	if (data == NULL &&
 			((m->o.layer != NULL && m->o.input == NULL) ||
 					(m->o.loss != NULL && m->o.labels == NULL)))

@@ -166,7 +166,8 @@ static choir_status take_column(
 	return copy_text(name, c->name) ? CHOIR_OK : choir_error_status();
 }
 
-choir_status chi_model_check(choir_model *m, choir_distributed_dataset *data, const char *call)
+choir_status chi_model_check(
+		choir_model *m, choir_distributed_dataset *data, const char *call, bool labels)
 {
 	if (m == NULL)
 		return chi_error_null("%s: the model is NULL", call);
@@ -180,7 +181,7 @@ choir_status chi_model_check(choir_model *m, choir_distributed_dataset *data, co
 				call);
 	if (m->o.layer != NULL)
 		CHOIR_TRY(take_column(&m->o.input, data, 0, call));
-	return m->o.loss == NULL ? CHOIR_OK : take_column(&m->o.labels, data, 1, call);
+	return labels && m->o.loss != NULL ? take_column(&m->o.labels, data, 1, call) : CHOIR_OK;
 }
 
 // *ended: a layer has taken the axis of time steps away.
@@ -259,17 +260,13 @@ static choir_tensor *weigh(
 			m->o.name, what, chi_shape_print(&given->shape, have), chi_shape_print(all, need));
 }
 
-static choir_status infer_class_weights(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_class_weights(chi_result *r)
 {
-	const choir_dtype label = in[1]->dtype;
-	(void) n;
-	(void) attributes;
+	const choir_dtype label = r->in[1]->dtype;
 	if (label != CHOIR_U8 && label != CHOIR_I32 && label != CHOIR_I64)
 		return choir_fail(CHOIR_INVALID, "the labels are %s; u8, i32 or i64 is needed",
 				choir_dtype_name(label));
-	*dtype = in[0]->dtype;
-	*shape = in[1]->shape;
+	r->shape = r->in[1]->shape;
 	return CHOIR_OK;
 }
 

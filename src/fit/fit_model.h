@@ -44,7 +44,8 @@ choir_status chi_model_test_step(choir_replica *r, void *user);
 choir_status chi_model_predict_step(choir_replica *r, void *user); // returns "results"
 
 // Sets the columns that the options left open.
-choir_status chi_model_check(choir_model *m, choir_distributed_dataset *data, const char *call);
+choir_status chi_model_check(
+		choir_model *m, choir_distributed_dataset *data, const char *call, bool labels);
 
 extern const chi_stateful_table chi_model_state;
 void chi_model_free(void *self);

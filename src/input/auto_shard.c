@@ -16,8 +16,7 @@ static choir_status list_files(choir_distributed_dataset *data, const choir_data
 {
 	const int workers = data->o.workers;
 	data->files_of = chi_alloc_array((size_t) workers + 1, sizeof *data->files_of);
-	if (data->files_of == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(data->files_of));
 	for (int w = 0; w < workers; w++) {
 		CHOIR_TRY(chi_dataset_list_files(d, workers, w, &data->files));
 		data->files_of[w + 1] = data->files.n;

@@ -312,7 +312,7 @@ static choir_status compare_files(const choir_strategy *s, const choir_distribut
 
 static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_dataset *data)
 {
-	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(data);
 	status = chi_input_check_data(s, status, data);
 	if (status == CHOIR_OK)
 		status = compare_files(s, data);
@@ -445,10 +445,9 @@ static choir_distributed_dataset *make_from_function(
 	choir_input_options o;
 	if (complete(s, given, true, &o) != CHOIR_OK)
 		return NULL;
-	if (fn == NULL) {
-		choir_fail(CHOIR_INVALID, "distribute_datasets_from_function: the function is NULL");
-		return NULL;
-	}
+	if (fn == NULL)
+		return chi_fail_null(
+				CHOIR_INVALID, "distribute_datasets_from_function: the function is NULL");
 	o.per_replica_batches = true;
 	o.auto_shard = CHOIR_AUTO_SHARD_OFF;
 	const bool each = o.replication == CHOIR_REPLICATION_PER_REPLICA;
@@ -480,4 +479,10 @@ choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 	return may_distribute(s, "distribute_datasets_from_function")
 			? finish(s, make_from_function(s, fn, user, given))
 			: NULL;
+}
+
+void choir_distributed_dataset_free(choir_distributed_dataset *data)
+{
+	if (data != NULL)
+		chi_strategy_free_owned(data->strategy, data);
 }

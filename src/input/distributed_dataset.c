@@ -26,7 +26,7 @@ static choir_status ready_batch(choir_distributed_dataset *data, choir_values **
 		*batch = choir_values_new(data->strategy);
 	else
 		choir_values_clear(*batch);
-	return *batch == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(*batch);
 }
 
 static choir_tensor *new_column(choir_frame *f, const choir_column *c, int64_t rows)

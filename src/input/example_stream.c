@@ -89,10 +89,9 @@ static choir_status varying_tensor(const chi_example_stream *f, chi_batch_buffer
 	if (first)
 		to->column[i] = *tensor;
 	if (first || *tensor == NULL)
-		return *tensor == NULL ? choir_error_status() : CHOIR_OK;
+		return chi_made(*tensor);
 	chi_shape_run *p = chi_arena_alloc(&to->frame->arena, sizeof *p);
-	if (p == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(p));
 	*p = (chi_shape_run){ *tensor, at, newest };
 	to->piece[i] = p;
 	return CHOIR_OK;

@@ -223,15 +223,13 @@ static choir_status save(void *self, chi_state_dict *to)
 	CHOIR_TRY(choir_distributed_dataset_save(self, &p));
 	const int64_t numbers[] = { p.pass, p.elements, p.examples, p.steps };
 	int64_t *position = chi_state_dict_add(to, "position", CHOIR_I64, &CHOIR_SHAPE(4));
-	if (position == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(position));
 	for (int i = 0; i < 4; i++)
 		position[i] = numbers[i];
 	if (p.seek_points > 0) {
 		int64_t *mark = chi_state_dict_add(to, "marks", CHOIR_I64,
 				&CHOIR_SHAPE(p.seek_points, CHOIR_INPUT_SEEK_POINT_NUMBERS));
-		if (mark == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(mark));
 		memcpy(mark, p.seek_point, (size_t) p.seek_points * sizeof p.seek_point[0]);
 	}
 	return chi_state_dict_add_count(to, "signature", (uint64_t) p.signature);

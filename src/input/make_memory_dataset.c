@@ -27,7 +27,7 @@ static choir_status check_columns(choir_strategy *s, size_t n, const choir_colum
 	static const char what[] = "arrays";
 	int64_t own = *examples,
 			*all = chi_alloc_array((size_t) s->process_group->workers, sizeof *all);
-	choir_status status = all == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(all);
 	if (status == CHOIR_OK)
 		status = chi_columns_check(what, false, n, columns, bytes);
 	for (size_t i = 0; status == CHOIR_OK && s->process_group->worker == 0 && i < n; i++)
@@ -59,7 +59,7 @@ static choir_status reserve(
 			status = choir_fail(CHOIR_INVALID, "arrays: the examples do not fit in memory");
 	if (status == CHOIR_OK && s->process_group->worker > 0) {
 		*memory = chi_alloc(total);
-		status = *memory == NULL ? choir_error_status() : CHOIR_OK;
+		status = chi_made(*memory);
 	}
 	return chi_input_check_creation(s, status, total, "arrays have another size than worker 0's");
 }

@@ -42,6 +42,9 @@ choir_status chi_key_read(const char *path, chi_key *key)
 	struct stat s;
 	*key = (chi_key){ 0 };
 	const int fd = chi_fs_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0 && errno == ELOOP)
+		return choir_fail(CHOIR_INVALID,
+				"key %s: it is a link; the path of the file itself is needed", path);
 	if (fd < 0)
 		return refused("it cannot be opened", path);
 	choir_status status = chi_fs_stat(fd, &s) == 0 ? check(path, &s) : refused("stat", path);

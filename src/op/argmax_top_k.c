@@ -1,17 +1,15 @@
 // Positions of extremes, and the largest elements.
 #include "op/op.h"
 
-static choir_status infer_position(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_position(chi_result *r)
 {
-	const choir_argmax_attributes *a = attributes;
+	const choir_argmax_attributes *a = r->attributes;
 
-	(void) n;
-	*dtype = CHOIR_I64;
-	shape->rank = 0;
-	for (int i = 0; i < in[0]->shape.rank; i++)
+	r->dtype = CHOIR_I64;
+	r->shape.rank = 0;
+	for (int i = 0; i < r->in[0]->shape.rank; i++)
 		if (i != a->axis)
-			shape->dim[shape->rank++] = in[0]->shape.dim[i];
+			r->shape.dim[r->shape.rank++] = r->in[0]->shape.dim[i];
 	return CHOIR_OK;
 }
 
@@ -49,15 +47,12 @@ choir_tensor *choir_argmin(choir_tensor *x, int axis)
 	return position(&position_ops[1], x, axis);
 }
 
-static choir_status infer_top_k(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_top_k(chi_result *r)
 {
-	const choir_top_k_attributes *a = attributes;
+	const choir_top_k_attributes *a = r->attributes;
 
-	(void) n;
-	*dtype = CHOIR_I64;
-	*shape = in[0]->shape;
-	shape->dim[shape->rank - 1] = a->k;
+	r->dtype = CHOIR_I64;
+	r->shape.dim[r->shape.rank - 1] = a->k;
 	return CHOIR_OK;
 }
 

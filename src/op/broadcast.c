@@ -16,43 +16,30 @@ choir_status chi_broadcast_shapes(const choir_shape *a, const choir_shape *b, ch
 	return CHOIR_OK;
 }
 
-typedef struct {
-	choir_shape shape;
-} broadcast;
-
-static choir_status infer_broadcast(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_broadcast(chi_result *r)
 {
-	const broadcast *b = attributes;
-
-	(void) n;
-	*dtype = in[0]->dtype;
-	*shape = b->shape;
+	r->shape = *(const choir_shape *) r->attributes;
 	return CHOIR_OK;
 }
 
-static choir_status broadcast_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status broadcast_backward(const chi_node *node, const chi_backward *g)
 {
-	(void) want;
-	gradient[0] = chi_sum_to(dy, &node->in[0]->shape);
+	g->gradient[0] = chi_sum_to(g->dy, &node->in[0]->shape);
 	return CHOIR_OK;
 }
 
 static const chi_op broadcast_op = {
 	.name = "broadcast",
-	.attribute_bytes = sizeof(broadcast),
+	.attribute_bytes = sizeof(choir_shape),
 	.infer = infer_broadcast,
 	.backward = broadcast_backward,
-	.recordable = true,
 };
 
 choir_tensor *chi_broadcast_to(choir_tensor *x, const choir_shape *shape)
 {
 	if (!x || chi_shape_equal(&x->shape, shape))
 		return x;
-	const broadcast b = { *shape };
-	return chi_op_call(&broadcast_op, NULL, 1, &x, &b);
+	return chi_op_call(&broadcast_op, NULL, 1, &x, shape);
 }
 
 choir_tensor *choir_broadcast_to(choir_tensor *x, choir_shape shape)

@@ -1,47 +1,33 @@
 // Casts, whose gradients are casts back.
 #include "op/tape/tape.h"
 
-typedef struct {
-	choir_dtype dtype;
-} cast_attributes;
-
-static choir_status infer_cast(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_cast(chi_result *r)
 {
-	const cast_attributes *cast = attributes;
-
-	(void) n;
-	*dtype = cast->dtype;
-	*shape = in[0]->shape;
+	r->dtype = *(const choir_dtype *) r->attributes;
 	return CHOIR_OK;
 }
 
-static choir_status cast_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status cast_backward(const chi_node *node, const chi_backward *g)
 {
-	(void) want;
-	gradient[0] = choir_cast(dy, node->in[0]->dtype);
+	g->gradient[0] = choir_cast(g->dy, node->in[0]->dtype);
 	return CHOIR_OK;
 }
 
 const chi_op chi_cast_op = {
 	.name = "cast",
-	.attribute_bytes = sizeof(cast_attributes),
+	.attribute_bytes = sizeof(choir_dtype),
 	.infer = infer_cast,
 	.backward = cast_backward,
-	.recordable = true,
 };
 
 choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype)
 {
-	const cast_attributes attributes = { dtype };
 	if (x && x->dtype == dtype && !x->is_number)
 		return x;
-	return chi_op_call(&chi_cast_op, NULL, 1, &x, &attributes);
+	return chi_op_call(&chi_cast_op, NULL, 1, &x, &dtype);
 }
 
 choir_tensor *chi_cast_record(choir_tensor *x, choir_tensor *out)
 {
-	const cast_attributes attributes = { out->dtype };
-	return chi_op_record(&chi_cast_op, 1, &x, &attributes, out);
+	return chi_op_record(&chi_cast_op, 1, &x, &out->dtype, out);
 }

@@ -3,11 +3,10 @@
 
 #include <math.h>
 
-static choir_status infer_comparison(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_comparison(chi_result *r)
 {
-	CHOIR_TRY(chi_infer_binary(n, in, attributes, dtype, shape));
-	*dtype = CHOIR_BOOL;
+	CHOIR_TRY(chi_infer_binary(r));
+	r->dtype = CHOIR_BOOL;
 	return CHOIR_OK;
 }
 
@@ -50,33 +49,28 @@ choir_tensor *choir_is_finite(choir_tensor *x)
 
 // Kernels take the condition last: the first input has the kernel's dtype.
 
-static choir_status infer_where(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_where(chi_result *r)
 {
 	choir_shape both;
 
-	(void) n;
-	(void) attributes;
-	*dtype = in[0]->dtype;
-	if (in[0]->dtype != in[1]->dtype || in[2]->dtype != CHOIR_BOOL)
+	if (r->in[0]->dtype != r->in[1]->dtype || r->in[2]->dtype != CHOIR_BOOL)
 		return choir_fail(CHOIR_INVALID,
 				"the dtypes are %s and %s, that of the condition is %s; twice the same, and bool, "
 				"are needed",
-				choir_dtype_name(in[0]->dtype), choir_dtype_name(in[1]->dtype),
-				choir_dtype_name(in[2]->dtype));
-	CHOIR_TRY(chi_broadcast_shapes(&in[0]->shape, &in[1]->shape, &both));
-	return chi_broadcast_shapes(&both, &in[2]->shape, shape);
+				choir_dtype_name(r->in[0]->dtype), choir_dtype_name(r->in[1]->dtype),
+				choir_dtype_name(r->in[2]->dtype));
+	CHOIR_TRY(chi_broadcast_shapes(&r->in[0]->shape, &r->in[1]->shape, &both));
+	return chi_broadcast_shapes(&both, &r->in[2]->shape, &r->shape);
 }
 
-static choir_status where_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status where_backward(const chi_node *node, const chi_backward *g)
 {
-	choir_tensor *zero = choir_number(dy->frame, 0), *condition = node->in[2];
+	choir_tensor *zero = choir_number(g->dy->frame, 0), *condition = node->in[2];
 
-	if (want[0])
-		gradient[0] = chi_sum_to(choir_where(condition, dy, zero), &node->in[0]->shape);
-	if (want[1])
-		gradient[1] = chi_sum_to(choir_where(condition, zero, dy), &node->in[1]->shape);
+	if (g->want[0])
+		g->gradient[0] = chi_sum_to(choir_where(condition, g->dy, zero), &node->in[0]->shape);
+	if (g->want[1])
+		g->gradient[1] = chi_sum_to(choir_where(condition, zero, g->dy), &node->in[1]->shape);
 	return CHOIR_OK;
 }
 
@@ -84,7 +78,6 @@ static const chi_op where_op = {
 	.name = "where",
 	.infer = infer_where,
 	.backward = where_backward,
-	.recordable = true,
 };
 
 choir_tensor *choir_where(choir_tensor *condition, choir_tensor *a, choir_tensor *b)

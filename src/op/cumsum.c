@@ -4,14 +4,12 @@
 
 static choir_tensor *cumsum(choir_tensor *x, const choir_cumsum_attributes *a);
 
-static choir_status cumsum_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status cumsum_backward(const chi_node *node, const chi_backward *g)
 {
 	choir_cumsum_attributes back = *(const choir_cumsum_attributes *) node->attributes;
 
-	(void) want;
 	back.reverse = !back.reverse;
-	gradient[0] = cumsum(dy, &back);
+	g->gradient[0] = cumsum(g->dy, &back);
 	return CHOIR_OK;
 }
 
@@ -19,7 +17,6 @@ static const chi_op cumsum_op = {
 	.name = "cumsum",
 	.attribute_bytes = sizeof(choir_cumsum_attributes),
 	.backward = cumsum_backward,
-	.recordable = true,
 };
 
 static choir_tensor *cumsum(choir_tensor *x, const choir_cumsum_attributes *a)
@@ -39,10 +36,8 @@ choir_tensor *choir_cumsum(choir_tensor *x, int axis, const choir_cumsum_options
 		status = choir_fail(CHOIR_INVALID,
 				"cumsum: exclusive %d or reverse %d is invalid; CHOIR_ON or CHOIR_OFF is needed",
 				(int) all.exclusive, (int) all.reverse);
-	if (status != CHOIR_OK) {
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
+	if (status != CHOIR_OK)
+		return chi_frame_record_null(x->frame);
 	const choir_cumsum_attributes a = { chi_axis_of("cumsum", x, axis), all.exclusive == CHOIR_ON,
 		all.reverse == CHOIR_ON };
 	return a.axis == CHOIR_NONE ? NULL : cumsum(x, &a);

@@ -30,8 +30,7 @@ static choir_status open_staged(staged *s, const choir_tensor *t)
 	}
 	choir_device *host = choir_device_find("cpu:0");
 	s->copy = host ? chi_buffer_new(host, chi_tensor_bytes(t)) : NULL;
-	if (!s->copy)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s->copy));
 	s->view.data = s->copy->memory;
 	return CHOIR_OK;
 }
@@ -72,26 +71,25 @@ static choir_status run_checked(const chi_error *before, const char *what, choir
 	return CHOIR_OK;
 }
 
-static choir_status infer_custom(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_custom(chi_result *r)
 {
-	const custom *c = attributes;
-	choir_buffer inputs[CHI_MAX_INPUTS], out = describe(in[0]);
+	const custom *c = r->attributes;
+	choir_buffer inputs[CHI_MAX_INPUTS], out = describe(r->in[0]);
 	char text[CHI_SHAPE_TEXT];
 	chi_error before;
 	size_t bytes;
 
-	for (size_t i = 0; i < n; i++)
-		inputs[i] = describe(in[i]);
+	for (size_t i = 0; i < r->n; i++)
+		inputs[i] = describe(r->in[i]);
 	if (c->op.shape) {
 		set_aside(&before);
-		CHOIR_TRY(run_checked(&before, "shape", c->op.shape(n, inputs, &out, c->user)));
+		CHOIR_TRY(run_checked(&before, "shape", c->op.shape(r->n, inputs, &out, c->user)));
 	}
 	if (chi_dtype_size(out.dtype) == 0 || !chi_shape_bytes(&out.shape, out.dtype, &bytes))
 		return choir_fail(CHOIR_INVALID, "the shape function gave %s %s, which is invalid",
 				choir_dtype_name(out.dtype), chi_shape_print(&out.shape, text));
-	*dtype = out.dtype;
-	*shape = out.shape;
+	r->dtype = out.dtype;
+	r->shape = out.shape;
 	return CHOIR_OK;
 }
 
@@ -123,27 +121,25 @@ static choir_status custom_forward(const chi_node *node)
 enum { OUT = CHI_MAX_INPUTS, OUT_GRADIENT, GRADIENT, STAGED = GRADIENT + CHI_MAX_INPUTS };
 
 // Zeros, since the backward function may add to them.
-static choir_status open_gradients(
-		const chi_node *node, const bool want[], choir_tensor *gradient[], staged s[])
+static choir_status open_gradients(const chi_node *node, const chi_backward *g, staged s[])
 {
 	for (size_t i = 0; i < node->n; i++) {
 		choir_tensor *in = node->in[i];
-		if (!want[i]) {
+		if (!g->want[i]) {
 			s[i].view = describe(in);
 			continue;
 		}
-		gradient[i] = chi_tensor_new(in->frame, in->dtype, &in->shape);
-		if (!gradient[i])
+		g->gradient[i] = chi_tensor_new(in->frame, in->dtype, &in->shape);
+		if (!g->gradient[i])
 			return choir_error_status();
-		CHOIR_TRY(open_staged(&s[i], gradient[i]));
+		CHOIR_TRY(open_staged(&s[i], g->gradient[i]));
 		if (chi_tensor_bytes(in) > 0)
 			memset(s[i].view.data, 0, chi_tensor_bytes(in));
 	}
 	return CHOIR_OK;
 }
 
-static choir_status call_backward(const chi_node *node, const choir_tensor *dy, const bool want[],
-		choir_tensor *gradient[], staged s[])
+static choir_status call_backward(const chi_node *node, const chi_backward *g, staged s[])
 {
 	const custom *c = node->attributes;
 	choir_buffer in[CHI_MAX_INPUTS], out[CHI_MAX_INPUTS];
@@ -154,25 +150,24 @@ static choir_status call_backward(const chi_node *node, const choir_tensor *dy, 
 		in[i] = s[i].view;
 	}
 	CHOIR_TRY(stage_input(&s[OUT], node->out));
-	CHOIR_TRY(stage_input(&s[OUT_GRADIENT], dy));
+	CHOIR_TRY(stage_input(&s[OUT_GRADIENT], g->dy));
 	// After these waits no queued work uses the memory.
-	CHOIR_TRY(open_gradients(node, want, gradient, &s[GRADIENT]));
+	CHOIR_TRY(open_gradients(node, g, &s[GRADIENT]));
 	for (size_t i = 0; i < node->n; i++)
 		out[i] = s[GRADIENT + i].view;
 	set_aside(&before);
 	CHOIR_TRY(run_checked(&before, "backward",
 			c->op.backward(node->n, in, &s[OUT].view, &s[OUT_GRADIENT].view, out, c->user)));
 	for (size_t i = 0; i < node->n; i++)
-		if (want[i])
-			CHOIR_TRY(put_back(&s[GRADIENT + i], gradient[i]));
+		if (g->want[i])
+			CHOIR_TRY(put_back(&s[GRADIENT + i], g->gradient[i]));
 	return CHOIR_OK;
 }
 
-static choir_status custom_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status custom_backward(const chi_node *node, const chi_backward *g)
 {
 	staged all[STAGED] = { 0 };
-	const choir_status status = call_backward(node, dy, want, gradient, all);
+	const choir_status status = call_backward(node, g, all);
 	close_staged(STAGED, all);
 	if (status != CHOIR_OK)
 		chi_error_prefix("%s", node->op->name);
@@ -187,10 +182,8 @@ static choir_tensor *call(choir_frame *f, const choir_custom_op *given, void *us
 
 	memcpy(&c.op, given, given->size < sizeof(c.op) ? given->size : sizeof(c.op));
 	const char *name = chi_arena_strdup(&f->arena, c.op.name ? c.op.name : "custom");
-	if (!op || !name) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!op || !name)
+		return chi_frame_record_null(f);
 	if (!c.op.forward)
 		return chi_frame_fail_null(
 				f, CHOIR_INVALID, "%s: the operation has no forward function", name);

@@ -3,15 +3,12 @@
 #include "op/precision/precision.h"
 #include "op/tape/tape.h"
 
-static choir_status infer_gather(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_gather(chi_result *r)
 {
-	const choir_shape *x = &in[0]->shape, *indices = &in[1]->shape;
-	const choir_dtype index = in[1]->dtype;
+	const choir_shape *x = &r->in[0]->shape, *indices = &r->in[1]->shape;
+	const choir_dtype index = r->in[1]->dtype;
 	char text[2][CHI_SHAPE_TEXT];
 
-	(void) n;
-	(void) attributes;
 	if (index != CHOIR_U8 && index != CHOIR_I32 && index != CHOIR_I64)
 		return choir_fail(CHOIR_INVALID, "the indices are %s; u8, i32 or i64 is needed",
 				choir_dtype_name(index));
@@ -21,10 +18,9 @@ static choir_status infer_gather(size_t n, choir_tensor *const in[], const void 
 				"indices %s do not fit a table %s; a table with "
 				"rows, and few enough dimensions, is needed",
 				chi_shape_print(indices, text[0]), chi_shape_print(x, text[1]));
-	*dtype = in[0]->dtype;
-	*shape = *indices;
+	r->shape = *indices;
 	for (int i = 1; i < x->rank; i++)
-		shape->dim[shape->rank++] = x->dim[i];
+		r->shape.dim[r->shape.rank++] = x->dim[i];
 	return CHOIR_OK;
 }
 
@@ -48,48 +44,35 @@ static bool is_large_table(const choir_tensor *x)
 	return !x->node && x->source && x->shape.dim[0] >= CHI_LARGE_TABLE_ROWS;
 }
 
-typedef struct {
-	choir_shape shape;
-} gather_table;
-
-static choir_status infer_gather_gradient(size_t n, choir_tensor *const in[],
-		const void *attributes, choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_gather_gradient(chi_result *r)
 {
-	const gather_table *t = attributes;
-
-	(void) n;
-	*dtype = in[0]->dtype;
-	*shape = t->shape;
+	r->shape = *(const choir_shape *) r->attributes;
 	return CHOIR_OK;
 }
 
-static choir_status gather_gradient_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status gather_gradient_backward(const chi_node *node, const chi_backward *g)
 {
-	if (want[0])
-		gradient[0] = choir_gather(dy, node->in[1]);
+	if (g->want[0])
+		g->gradient[0] = choir_gather(g->dy, node->in[1]);
 	return CHOIR_OK;
 }
 
 static const chi_op gather_gradient_op = {
 	.name = "gather_gradient",
-	.attribute_bytes = sizeof(gather_table),
+	.attribute_bytes = sizeof(choir_shape),
 	.infer = infer_gather_gradient,
 	.backward = gather_gradient_backward,
-	.recordable = true,
 };
 
-static choir_status gather_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status gather_backward(const chi_node *node, const chi_backward *g)
 {
-	choir_tensor *const in[] = { dy, node->in[1] };
-	const gather_table whole = { node->in[0]->shape };
+	choir_tensor *const in[] = { g->dy, node->in[1] };
 
-	(void) want;
-	if (is_large_table(node->in[0]) && !chi_backward_is_recorded(dy->frame))
-		gradient[0] = slices_of(node, dy);
+	if (is_large_table(node->in[0]) && !chi_backward_is_recorded(g->dy->frame))
+		g->gradient[0] = slices_of(node, g->dy);
 	else
-		gradient[0] = chi_op_call(&gather_gradient_op, dy->frame, 2, in, &whole);
+		g->gradient[0] =
+				chi_op_call(&gather_gradient_op, g->dy->frame, 2, in, &node->in[0]->shape);
 	return CHOIR_OK;
 }
 
@@ -97,7 +80,6 @@ static const chi_op gather_op = {
 	.name = "gather",
 	.infer = infer_gather,
 	.backward = gather_backward,
-	.recordable = true,
 };
 
 // Only the gathered rows are rounded.
@@ -112,28 +94,22 @@ choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices)
 	return rows_of(x, chi_op_call(&gather_op, NULL, 2, in, NULL));
 }
 
-typedef struct {
-	chi_gather_rows_fn *take;
-} taking;
-
 static choir_status take_rows(const chi_node *node)
 {
-	const taking *t = node->attributes;
-	return t->take(node->in[0], node->in[1], node->out);
+	chi_gather_rows_fn *const *take = node->attributes;
+	return (*take)(node->in[0], node->in[1], node->out);
 }
 
 static const chi_op gather_by_op = {
 	.name = "gather",
-	.attribute_bytes = sizeof(taking),
+	.attribute_bytes = sizeof(chi_gather_rows_fn *),
 	.infer = infer_gather,
 	.backward = gather_backward,
-	.recordable = true,
 	.forward = take_rows,
 };
 
 choir_tensor *chi_gather_by(chi_gather_rows_fn *take, choir_tensor *table, choir_tensor *indices)
 {
-	const taking t = { take };
 	choir_tensor *const in[] = { table, indices };
-	return rows_of(table, chi_op_call(&gather_by_op, NULL, 2, in, &t));
+	return rows_of(table, chi_op_call(&gather_by_op, NULL, 2, in, &take));
 }

@@ -18,29 +18,26 @@ static bool has_leading(const choir_shape *a, const choir_shape *b)
 	return true;
 }
 
-static choir_status infer_matmul(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_matmul(chi_result *r)
 {
-	const matmul *mm = attributes;
-	const choir_shape *a = &in[0]->shape, *b = &in[1]->shape;
+	const matmul *mm = r->attributes;
+	const choir_shape *a = &r->in[0]->shape, *b = &r->in[1]->shape;
 	const int swap_a = mm->kernel.transposed == CHOIR_TRANSPOSED_A;
 	const int swap_b = mm->kernel.transposed == CHOIR_TRANSPOSED_B;
 	char text[2][CHI_SHAPE_TEXT];
 
-	(void) n;
-	*dtype = mm->wide ? chi_dtype_wide(in[0]->dtype) : in[0]->dtype;
-	*shape = *a;
-	if (in[0]->dtype != in[1]->dtype)
+	r->dtype = mm->wide ? chi_dtype_wide(r->in[0]->dtype) : r->in[0]->dtype;
+	if (r->in[0]->dtype != r->in[1]->dtype)
 		return choir_fail(CHOIR_INVALID, "the dtypes are %s and %s; cast one of them",
-				choir_dtype_name(in[0]->dtype), choir_dtype_name(in[1]->dtype));
+				choir_dtype_name(r->in[0]->dtype), choir_dtype_name(r->in[1]->dtype));
 	const bool fits = a->rank >= 2 && b->rank >= 2 && (b->rank == 2 || has_leading(a, b)) &&
 			a->dim[a->rank - 1 - swap_a] == b->dim[b->rank - 2 + swap_b];
 	if (!fits)
 		return choir_fail(CHOIR_INVALID, "%s%s times %s%s does not fit",
 				chi_shape_print(a, text[0]), swap_a ? " transposed" : "",
 				chi_shape_print(b, text[1]), swap_b ? " transposed" : "");
-	shape->dim[a->rank - 2] = a->dim[a->rank - 2 + swap_a];
-	shape->dim[a->rank - 1] = b->dim[b->rank - 1 - swap_b];
+	r->shape.dim[a->rank - 2] = a->dim[a->rank - 2 + swap_a];
+	r->shape.dim[a->rank - 1] = b->dim[b->rank - 1 - swap_b];
 	return CHOIR_OK;
 }
 
@@ -93,15 +90,14 @@ static choir_tensor *right(const chi_node *node, choir_transposed which, choir_t
 	return multiply(a, dy, CHOIR_TRANSPOSED_A, wide);
 }
 
-static choir_status matmul_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status matmul_backward(const chi_node *node, const chi_backward *g)
 {
 	const choir_transposed which = ((const matmul *) node->attributes)->kernel.transposed;
 
-	if (want[0])
-		gradient[0] = left(node, which, dy);
-	if (want[1])
-		gradient[1] = right(node, which, dy);
+	if (g->want[0])
+		g->gradient[0] = left(node, which, g->dy);
+	if (g->want[1])
+		g->gradient[1] = right(node, which, g->dy);
 	return CHOIR_OK;
 }
 
@@ -110,7 +106,6 @@ static const chi_op matmul_op = {
 	.attribute_bytes = sizeof(matmul),
 	.infer = infer_matmul,
 	.backward = matmul_backward,
-	.recordable = true,
 };
 
 static choir_tensor *multiply(choir_tensor *a, choir_tensor *b, choir_transposed which, bool wide)
@@ -164,27 +159,21 @@ static choir_status check_bias(const choir_tensor *x, int64_t channels, const ch
 	return CHOIR_OK;
 }
 
-static choir_status infer_bias_add(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_bias_add(chi_result *r)
 {
-	const choir_shape *x = &in[0]->shape;
+	const choir_shape *x = &r->in[0]->shape;
 
-	(void) n;
-	(void) attributes;
-	*dtype = in[0]->dtype;
-	*shape = *x;
 	if (x->rank < 1)
 		return choir_fail(CHOIR_INVALID, "a scalar has no channels");
-	return check_bias(in[0], x->dim[x->rank - 1], in[1]);
+	return check_bias(r->in[0], x->dim[x->rank - 1], r->in[1]);
 }
 
-static choir_status bias_add_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status bias_add_backward(const chi_node *node, const chi_backward *g)
 {
-	if (want[0])
-		gradient[0] = dy;
-	if (want[1])
-		gradient[1] = chi_sum_to(dy, &node->in[1]->shape);
+	if (g->want[0])
+		g->gradient[0] = g->dy;
+	if (g->want[1])
+		g->gradient[1] = chi_sum_to(g->dy, &node->in[1]->shape);
 	return CHOIR_OK;
 }
 
@@ -193,7 +182,6 @@ static const chi_op bias_add_op = {
 	.label = "bias_add",
 	.infer = infer_bias_add,
 	.backward = bias_add_backward,
-	.recordable = true,
 };
 
 choir_tensor *choir_bias_add(choir_tensor *x, choir_tensor *bias)
@@ -202,40 +190,34 @@ choir_tensor *choir_bias_add(choir_tensor *x, choir_tensor *bias)
 	return chi_op_call(&bias_add_op, NULL, 2, in, NULL);
 }
 
-static choir_status infer_dense(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_dense(chi_result *r)
 {
-	const choir_shape *x = &in[0]->shape, *w = &in[1]->shape;
+	const choir_shape *x = &r->in[0]->shape, *w = &r->in[1]->shape;
 	char text[2][CHI_SHAPE_TEXT];
 
-	(void) n;
-	(void) attributes;
-	*dtype = in[0]->dtype;
-	if (in[0]->dtype != in[1]->dtype)
+	if (r->in[0]->dtype != r->in[1]->dtype)
 		return choir_fail(CHOIR_INVALID, "the dtypes are %s and %s; cast one of them",
-				choir_dtype_name(in[0]->dtype), choir_dtype_name(in[1]->dtype));
+				choir_dtype_name(r->in[0]->dtype), choir_dtype_name(r->in[1]->dtype));
 	if (x->rank < 2 || w->rank != 2 || x->dim[x->rank - 1] != w->dim[0] || w->dim[0] == 0)
 		return choir_fail(CHOIR_INVALID, "%s times %s does not fit", chi_shape_print(x, text[0]),
 				chi_shape_print(w, text[1]));
-	*shape = *x;
-	shape->dim[x->rank - 1] = w->dim[1];
-	return check_bias(in[0], w->dim[1], in[2]);
+	r->shape.dim[x->rank - 1] = w->dim[1];
+	return check_bias(r->in[0], w->dim[1], r->in[2]);
 }
 
-static choir_status dense_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status dense_backward(const chi_node *node, const chi_backward *g)
 {
 	const choir_dense_attributes *dense = node->attributes;
-	choir_tensor *dz = chi_activation_gradient(dense->activation, node->out, dy);
+	choir_tensor *dz = chi_activation_gradient(dense->activation, node->out, g->dy);
 
-	if (want[0])
-		gradient[0] = multiply(
+	if (g->want[0])
+		g->gradient[0] = multiply(
 				dz, node->in[1], CHOIR_TRANSPOSED_B, chi_precision_takes_wide(node->in[0]));
-	if (want[1])
-		gradient[1] = multiply(rows_of_matrix(node->in[0]), rows_of_matrix(dz), CHOIR_TRANSPOSED_A,
-				chi_precision_takes_wide(node->in[1]));
-	if (want[2])
-		gradient[2] = chi_sum_to(dz, &node->in[2]->shape);
+	if (g->want[1])
+		g->gradient[1] = multiply(rows_of_matrix(node->in[0]), rows_of_matrix(dz),
+				CHOIR_TRANSPOSED_A, chi_precision_takes_wide(node->in[1]));
+	if (g->want[2])
+		g->gradient[2] = chi_sum_to(dz, &node->in[2]->shape);
 	return CHOIR_OK;
 }
 
@@ -244,7 +226,6 @@ static const chi_op dense_op = {
 	.attribute_bytes = sizeof(choir_dense_attributes),
 	.infer = infer_dense,
 	.backward = dense_backward,
-	.recordable = true,
 };
 
 choir_tensor *chi_dense(

@@ -31,11 +31,10 @@ static choir_status run_kernel(choir_frame *f, const char *operation, size_t n,
 	return status;
 }
 
-static choir_tensor *failed(choir_frame *f, const char *name)
+choir_tensor *chi_op_failed(choir_frame *f, const char *name)
 {
 	chi_error_prefix("%s", name);
-	chi_frame_record_error(f);
-	return NULL;
+	return chi_frame_record_null(f);
 }
 
 // For a device without kernels of 16 bits.
@@ -83,7 +82,7 @@ choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
 	if (run_kernel(frame, operation, n, in, attributes, out) == CHOIR_OK)
 		return out;
 	chi_tensor_drop(out);
-	return failed(frame, operation);
+	return chi_op_failed(frame, operation);
 }
 
 static choir_frame *frame_of(choir_frame *frame, size_t n, choir_tensor *const in[])
@@ -178,16 +177,16 @@ choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_
 		return NULL;
 	if (!convert_numbers(name, n, inputs))
 		return NULL;
-	choir_dtype dtype = n ? inputs[0]->dtype : CHOIR_F32;
-	choir_shape shape = n ? inputs[0]->shape : CHOIR_SCALAR;
-	if (op->infer && op->infer(n, inputs, attributes, &dtype, &shape) != CHOIR_OK)
-		return failed(f, name);
-	choir_tensor *out = chi_tensor_new(f, dtype, &shape);
+	chi_result r = { n, inputs, attributes, n ? inputs[0]->dtype : CHOIR_F32,
+		n ? inputs[0]->shape : CHOIR_SCALAR };
+	if (op->infer && op->infer(&r) != CHOIR_OK)
+		return chi_op_failed(f, name);
+	choir_tensor *out = chi_tensor_new(f, r.dtype, &r.shape);
 	if (!out)
-		return failed(f, name);
+		return chi_op_failed(f, name);
 	if (make(op, n, inputs, attributes, out) != CHOIR_OK) {
 		chi_tensor_drop(out);
-		return failed(f, name);
+		return chi_op_failed(f, name);
 	}
 	return chi_op_record(op, n, inputs, attributes, out);
 }

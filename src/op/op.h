@@ -26,23 +26,33 @@ typedef struct chi_node {
 
 // Computes gradients from dy by operations. Sets gradient[i] where want[i] is set, to a new tensor
 // or dy; NULL is zero. Other new tensors are dropped.
-typedef choir_status chi_backward_fn(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[]);
+typedef struct {
+	choir_tensor *dy;
+	const bool *want;
+	choir_tensor **gradient;
+} chi_backward;
+typedef choir_status chi_backward_fn(const chi_node *node, const chi_backward *g);
+
+// dtype and shape are those of in[0] until infer sets them.
+typedef struct {
+	size_t n;
+	choir_tensor *const *in;
+	const void *attributes;
+	choir_dtype dtype;
+	choir_shape shape;
+} chi_result;
 
 struct chi_op {
 	const char *name; // of kernels
 	const char *label; // in messages; NULL: name
 	size_t attribute_bytes;
-	// Checks the inputs, without a name in messages, and sets out's dtype and shape. NULL: those
-	// of in[0].
-	choir_status (*infer)(size_t n, choir_tensor *const in[], const void *attributes,
-			choir_dtype *dtype, choir_shape *shape);
+	// Checks the inputs, without a name in messages, and sets out's dtype and shape.
+	choir_status (*infer)(chi_result *r);
 	chi_backward_fn *backward; // NULL: no gradient
-	// For a recorded backward pass (tape.h): backward uses recorded operations, or formula gives
+	// For a recorded backward pass (tape.h), if backward does not use recorded operations: gives
 	// the result by them.
-	bool recordable;
 	choir_tensor *(*formula)(const chi_node *node);
-	bool foreign; // the program's: f32 in mixed precision
+	bool foreign; // the program's: f32 in mixed precision, no recorded backward pass
 	// The last inputs, which are dropped with the call.
 	size_t private_inputs;
 	choir_status (*forward)(const chi_node *node);
@@ -58,8 +68,7 @@ typedef struct {
 	bool of_result;
 	chi_slope_fn *slope;
 } chi_unary_op;
-choir_status chi_unary_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[]);
+choir_status chi_unary_backward(const chi_node *node, const chi_backward *g);
 // Defines choir_NAME and its operation. slope_value is an expression of x, y and dy; by_result:
 // gradient_kernel takes y instead of x.
 #define CHI_UNARY_OP(kernel, infer_shape, gradient_kernel, by_result, slope_value) \
@@ -69,11 +78,10 @@ choir_status chi_unary_backward(
 		(void) y; \
 		return slope_value; \
 	} \
-	static const chi_unary_op kernel##_op = { { .name = #kernel, \
-													  .infer = infer_shape, \
-													  .backward = chi_unary_backward, \
-													  .recordable = true }, \
-		gradient_kernel, by_result, kernel##_slope }; \
+	static const chi_unary_op kernel##_op = { \
+		{ .name = #kernel, .infer = infer_shape, .backward = chi_unary_backward }, \
+		gradient_kernel, by_result, kernel##_slope \
+	}; \
 	choir_tensor *choir_##kernel(choir_tensor *x) \
 	{ \
 		return chi_op_call(&kernel##_op.op, NULL, 1, &x, NULL); \
@@ -83,6 +91,9 @@ choir_status chi_unary_backward(
 // NULL inputs give NULL.
 choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_tensor *const in[],
 		const void *attributes);
+
+// Records the thread's failure, with the operation's name, in f. Returns NULL.
+choir_tensor *chi_op_failed(choir_frame *f, const char *name);
 
 // Checks as chi_op_call. False: recorded in f.
 bool chi_op_operands(const char *name, choir_frame *f, size_t n, choir_tensor *const in[]);
@@ -114,8 +125,7 @@ choir_tensor *chi_slices_add(choir_tensor *a, choir_tensor *b);
 choir_tensor *chi_part(choir_tensor *flat, int64_t *first, choir_shape shape);
 
 // For broadcast operands of one dtype.
-choir_status chi_infer_binary(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape);
+choir_status chi_infer_binary(chi_result *r);
 // CHOIR_INVALID, without a name.
 choir_status chi_broadcast_shapes(const choir_shape *a, const choir_shape *b, choir_shape *shape);
 // x in shape where the two differ only by a last axis of 1, else x.

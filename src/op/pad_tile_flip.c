@@ -5,13 +5,11 @@
 
 #include <inttypes.h>
 
-static choir_status flip_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status flip_backward(const chi_node *node, const chi_backward *g)
 {
 	const choir_flip_attributes *a = node->attributes;
 
-	(void) want;
-	gradient[0] = choir_flip(dy, a->axis);
+	g->gradient[0] = choir_flip(g->dy, a->axis);
 	return CHOIR_OK;
 }
 
@@ -19,7 +17,6 @@ static const chi_op flip_op = {
 	.name = "flip",
 	.attribute_bytes = sizeof(choir_flip_attributes),
 	.backward = flip_backward,
-	.recordable = true,
 };
 
 choir_tensor *choir_flip(choir_tensor *x, int axis)
@@ -94,11 +91,8 @@ choir_tensor *choir_pad(
 	choir_status status = chi_options_take("the options'", &all, sizeof all, o);
 	if (status == CHOIR_OK)
 		status = check_pad(x, before, after, &all);
-	if (status != CHOIR_OK) {
-		chi_error_prefix("pad");
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
+	if (status != CHOIR_OK)
+		return chi_op_failed(x->frame, "pad");
 	for (int i = 0, rank = x->shape.rank; x && i < rank; i++)
 		x = pad_axis(x, i, before[i], after[i], &all);
 	return x;

@@ -19,26 +19,22 @@ static bool resolve(choir_axes axes, int rank, uint32_t *out, int *axis)
 	return true;
 }
 
-static choir_status infer_sum(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_sum(chi_result *r)
 {
-	const choir_sum_attributes *sum = attributes;
+	const choir_sum_attributes *sum = r->attributes;
 
-	(void) n;
-	*dtype = in[0]->dtype;
-	shape->rank = 0;
-	for (int i = 0; i < in[0]->shape.rank; i++)
+	r->shape.rank = 0;
+	for (int i = 0; i < r->in[0]->shape.rank; i++)
 		if (!(sum->axes >> i & 1))
-			shape->dim[shape->rank++] = in[0]->shape.dim[i];
+			r->shape.dim[r->shape.rank++] = r->in[0]->shape.dim[i];
 	return CHOIR_OK;
 }
 
-static choir_status infer_total(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_total(chi_result *r)
 {
-	const choir_status status = infer_sum(n, in, attributes, dtype, shape);
+	const choir_status status = infer_sum(r);
 
-	*dtype = chi_dtype_wide(*dtype);
+	r->dtype = chi_dtype_wide(r->dtype);
 	return status;
 }
 
@@ -51,14 +47,12 @@ static choir_shape kept_shape(const choir_shape *shape, uint32_t axes)
 	return kept;
 }
 
-static choir_status sum_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status sum_backward(const chi_node *node, const chi_backward *g)
 {
 	const choir_sum_attributes *sum = node->attributes;
 	const choir_shape kept = kept_shape(&node->in[0]->shape, sum->axes);
 
-	(void) want;
-	gradient[0] = chi_broadcast_to(choir_reshape(dy, kept), &node->in[0]->shape);
+	g->gradient[0] = chi_broadcast_to(choir_reshape(g->dy, kept), &node->in[0]->shape);
 	return CHOIR_OK;
 }
 
@@ -67,7 +61,6 @@ static const chi_op sum_op = {
 	.attribute_bytes = sizeof(choir_sum_attributes),
 	.infer = infer_total,
 	.backward = sum_backward,
-	.recordable = true,
 };
 
 static choir_tensor *sum_axes(choir_tensor *x, uint32_t axes)
@@ -117,18 +110,16 @@ choir_tensor *choir_mean(choir_tensor *x, choir_axes axes)
 }
 
 // Divided among equal elements, as TensorFlow does.
-static choir_status extreme_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status extreme_backward(const chi_node *node, const chi_backward *g)
 {
 	const choir_sum_attributes *a = node->attributes;
 	choir_tensor *x = node->in[0];
 	const choir_shape kept = kept_shape(&x->shape, a->axes);
 	choir_tensor *hits = choir_cast(choir_equal(x, choir_reshape(node->out, kept)), x->dtype);
-	choir_tensor *share = choir_divide(
-			choir_reshape(dy, kept), hits ? choir_reshape(sum_axes(hits, a->axes), kept) : NULL);
+	choir_tensor *share = choir_divide(choir_reshape(g->dy, kept),
+			hits ? choir_reshape(sum_axes(hits, a->axes), kept) : NULL);
 
-	(void) want;
-	gradient[0] = choir_multiply(hits, share);
+	g->gradient[0] = choir_multiply(hits, share);
 	return CHOIR_OK;
 }
 
@@ -136,13 +127,11 @@ static const chi_op extreme_ops[] = {
 	{ .name = "max",
 			.attribute_bytes = sizeof(choir_sum_attributes),
 			.infer = infer_sum,
-			.backward = extreme_backward,
-			.recordable = true },
+			.backward = extreme_backward },
 	{ .name = "min",
 			.attribute_bytes = sizeof(choir_sum_attributes),
 			.infer = infer_sum,
-			.backward = extreme_backward,
-			.recordable = true },
+			.backward = extreme_backward },
 };
 
 static choir_tensor *fail_empty(choir_tensor *x, const char *name)

@@ -1,18 +1,15 @@
 // Views in another shape, and transposition.
 #include "op/tape/tape.h"
 
-static choir_status reshape_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status reshape_backward(const chi_node *node, const chi_backward *g)
 {
-	(void) want;
-	gradient[0] = choir_reshape(dy, node->in[0]->shape);
+	g->gradient[0] = choir_reshape(g->dy, node->in[0]->shape);
 	return CHOIR_OK;
 }
 
 const chi_op chi_reshape_op = {
 	.name = "reshape",
 	.backward = reshape_backward,
-	.recordable = true,
 };
 
 // A dimension of CHOIR_NONE. False: two, or none fits.
@@ -65,29 +62,24 @@ choir_tensor *chi_match_last_axis(choir_tensor *x, const choir_shape *shape)
 	return chi_shape_equal(&less, more) ? choir_reshape(x, *shape) : x;
 }
 
-static choir_status infer_transpose(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_transpose(chi_result *r)
 {
-	const choir_transpose_attributes *a = attributes;
+	const choir_transpose_attributes *a = r->attributes;
 
-	(void) n;
-	*dtype = in[0]->dtype;
-	shape->rank = in[0]->shape.rank;
-	for (int i = 0; i < shape->rank; i++)
-		shape->dim[i] = in[0]->shape.dim[a->axes[i]];
+	r->shape.rank = r->in[0]->shape.rank;
+	for (int i = 0; i < r->shape.rank; i++)
+		r->shape.dim[i] = r->in[0]->shape.dim[a->axes[i]];
 	return CHOIR_OK;
 }
 
-static choir_status transpose_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status transpose_backward(const chi_node *node, const chi_backward *g)
 {
 	const choir_transpose_attributes *a = node->attributes;
 	int back[CHOIR_MAX_RANK];
 
-	(void) want;
-	for (int i = 0; i < dy->shape.rank; i++)
+	for (int i = 0; i < g->dy->shape.rank; i++)
 		back[a->axes[i]] = i;
-	gradient[0] = choir_transpose(dy, back);
+	g->gradient[0] = choir_transpose(g->dy, back);
 	return CHOIR_OK;
 }
 
@@ -96,7 +88,6 @@ static const chi_op transpose_op = {
 	.attribute_bytes = sizeof(choir_transpose_attributes),
 	.infer = infer_transpose,
 	.backward = transpose_backward,
-	.recordable = true,
 };
 
 static bool keeps_order(const choir_shape *shape, const int axes[])
@@ -116,8 +107,6 @@ static bool keeps_order(const choir_shape *shape, const int axes[])
 choir_tensor *choir_transpose(choir_tensor *x, const int axes[])
 {
 	choir_transpose_attributes a = { { 0 } };
-	choir_dtype dtype;
-	choir_shape shape;
 	uint32_t seen = 0;
 
 	if (!x)
@@ -134,8 +123,9 @@ choir_tensor *choir_transpose(choir_tensor *x, const int axes[])
 	}
 	if (!keeps_order(&x->shape, a.axes))
 		return chi_op_call(&transpose_op, NULL, 1, &x, &a);
-	(void) infer_transpose(1, &x, &a, &dtype, &shape);
-	return chi_op_record(&transpose_op, 1, &x, &a, chi_tensor_reshape(x, &shape));
+	chi_result y = { 1, &x, &a, x->dtype, x->shape };
+	(void) infer_transpose(&y);
+	return chi_op_record(&transpose_op, 1, &x, &a, chi_tensor_reshape(x, &y.shape));
 }
 
 choir_tensor *chi_part(choir_tensor *flat, int64_t *first, choir_shape shape)

@@ -21,27 +21,21 @@ typedef struct {
 	int64_t count;
 } slice;
 
-static choir_status infer_slice(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_slice(chi_result *r)
 {
-	const slice *s = attributes;
+	const slice *s = r->attributes;
 
-	(void) n;
-	*dtype = in[0]->dtype;
-	*shape = in[0]->shape;
-	shape->dim[s->kernel.axis] = s->count;
+	r->shape.dim[s->kernel.axis] = s->count;
 	return CHOIR_OK;
 }
 
 // Each is the other's gradient.
-static choir_status slice_gradient_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status slice_gradient_backward(const chi_node *node, const chi_backward *g)
 {
 	const slice *s = node->attributes;
 	const int axis = s->kernel.axis;
 
-	(void) want;
-	gradient[0] = choir_slice(dy, axis, s->kernel.first, node->in[0]->shape.dim[axis]);
+	g->gradient[0] = choir_slice(g->dy, axis, s->kernel.first, node->in[0]->shape.dim[axis]);
 	return CHOIR_OK;
 }
 
@@ -50,17 +44,14 @@ static const chi_op slice_gradient_op = {
 	.attribute_bytes = sizeof(slice),
 	.infer = infer_slice,
 	.backward = slice_gradient_backward,
-	.recordable = true,
 };
 
-static choir_status slice_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status slice_backward(const chi_node *node, const chi_backward *g)
 {
 	slice whole = *(const slice *) node->attributes;
 
-	(void) want;
 	whole.count = node->in[0]->shape.dim[whole.kernel.axis];
-	gradient[0] = chi_op_call(&slice_gradient_op, dy->frame, 1, &dy, &whole);
+	g->gradient[0] = chi_op_call(&slice_gradient_op, g->dy->frame, 1, &g->dy, &whole);
 	return CHOIR_OK;
 }
 
@@ -69,7 +60,6 @@ static const chi_op slice_op = {
 	.attribute_bytes = sizeof(slice),
 	.infer = infer_slice,
 	.backward = slice_backward,
-	.recordable = true,
 };
 
 static choir_tensor *slice_view(choir_tensor *x, const slice *s)
@@ -125,45 +115,40 @@ choir_status choir_split(choir_tensor *x, int axis, size_t n, choir_tensor *part
 	const int64_t size = all / (int64_t) n;
 	for (size_t i = 0; i < n; i++) {
 		parts[i] = choir_slice(x, resolved, (int64_t) i * size, size);
-		if (!parts[i])
-			return chi_frame_status(x->frame);
+		CHOIR_TRY(chi_frame_made(x->frame, parts[i]));
 	}
 	return CHOIR_OK;
 }
 
-static choir_status infer_concat(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_concat(chi_result *r)
 {
-	const choir_slice_attributes *a = attributes;
+	const choir_slice_attributes *a = r->attributes;
 	char text[2][CHI_SHAPE_TEXT];
 
-	*dtype = in[0]->dtype;
-	*shape = in[0]->shape;
-	for (size_t k = 1; k < n; k++) {
-		const choir_shape *s = &in[k]->shape;
-		bool fits = s->rank == shape->rank;
+	for (size_t k = 1; k < r->n; k++) {
+		const choir_shape *s = &r->in[k]->shape;
+		bool fits = s->rank == r->shape.rank;
 		for (int i = 0; i < s->rank && fits; i++)
-			fits = i == a->axis || s->dim[i] == shape->dim[i];
-		if (!fits || in[k]->dtype != *dtype)
+			fits = i == a->axis || s->dim[i] == r->shape.dim[i];
+		if (!fits || r->in[k]->dtype != r->dtype)
 			return choir_fail(CHOIR_INVALID, "%s %s and %s %s do not fit along axis %d",
-					choir_dtype_name(*dtype), chi_shape_print(&in[0]->shape, text[0]),
-					choir_dtype_name(in[k]->dtype), chi_shape_print(s, text[1]), a->axis);
-		if (!chi_int64_add(shape->dim[a->axis], s->dim[a->axis], &shape->dim[a->axis]))
+					choir_dtype_name(r->dtype), chi_shape_print(&r->in[0]->shape, text[0]),
+					choir_dtype_name(r->in[k]->dtype), chi_shape_print(s, text[1]), a->axis);
+		if (!chi_int64_add(r->shape.dim[a->axis], s->dim[a->axis], &r->shape.dim[a->axis]))
 			return choir_fail(CHOIR_INVALID, "too many elements along axis %d", a->axis);
 	}
 	return CHOIR_OK;
 }
 
-static choir_status concat_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status concat_backward(const chi_node *node, const chi_backward *g)
 {
 	const choir_slice_attributes *a = node->attributes;
 	int64_t first = 0;
 
 	for (size_t k = 0; k < node->n; k++) {
 		const int64_t count = node->in[k]->shape.dim[a->axis];
-		if (want[k])
-			gradient[k] = choir_slice(dy, a->axis, first, count);
+		if (g->want[k])
+			g->gradient[k] = choir_slice(g->dy, a->axis, first, count);
 		first += count;
 	}
 	return CHOIR_OK;
@@ -190,7 +175,6 @@ static const chi_op concat_op = {
 	.attribute_bytes = sizeof(choir_slice_attributes),
 	.infer = infer_concat,
 	.backward = concat_backward,
-	.recordable = true,
 	.forward = concat_forward,
 };
 
@@ -228,10 +212,8 @@ choir_tensor *choir_stack(size_t n, choir_tensor *const tensors[], int axis)
 		return chi_frame_fail_null(f, CHOIR_INVALID, "stack: %s cannot get a new axis %d",
 				chi_shape_print(&shape, text), axis);
 	choir_tensor **in = chi_arena_alloc(&f->arena, n * sizeof *in);
-	if (!in) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!in)
+		return chi_frame_record_null(f);
 	for (int i = shape.rank++; i > at; i--)
 		shape.dim[i] = shape.dim[i - 1];
 	shape.dim[at] = 1;

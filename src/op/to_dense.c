@@ -22,11 +22,7 @@ choir_tensor *choir_to_dense(choir_tensor *t)
 		status = chi_stream_fill(f->stream, whole->data, 0, chi_tensor_bytes(whole));
 	if (status == CHOIR_OK && choir_shape_elements(&t->shape) > 0)
 		status = chi_kernel_run(f->stream, "scatter_add", 3, in, &out, NULL);
-	if (status == CHOIR_OK)
-		return whole;
-	chi_error_prefix("to_dense");
-	chi_frame_record_error(f);
-	return NULL;
+	return status == CHOIR_OK ? whole : chi_op_failed(f, "to_dense");
 }
 
 static choir_tensor *concatenate(choir_frame *f, choir_dtype dtype, const choir_shape *shape,
@@ -41,10 +37,7 @@ static choir_tensor *concatenate(choir_frame *f, choir_dtype dtype, const choir_
 		status = chi_stream_copy(f->stream, out->data, a, bytes_of_a);
 	if (status == CHOIR_OK && all > bytes_of_a)
 		status = chi_stream_copy(f->stream, (char *) out->data + bytes_of_a, b, all - bytes_of_a);
-	if (status == CHOIR_OK)
-		return out;
-	chi_frame_record_error(f);
-	return NULL;
+	return status == CHOIR_OK ? out : chi_frame_record_null(f);
 }
 
 choir_tensor *chi_slices_add(choir_tensor *a, choir_tensor *b)

@@ -55,8 +55,7 @@ static choir_status welcome(choir_server *s, chi_peer *peer, chi_pack *to)
 	if (peer->handshake.peer.index < 0 || peer->handshake.peer.index >= CHI_REMOTE_SERVERS)
 		return choir_fail(CHOIR_CORRUPT, "a program with %d servers", peer->handshake.peer.index);
 	s->session = chi_session_new(s->hub, peer, s->devices, s->device, s->o.cores);
-	if (s->session == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(s->session));
 	chi_pack_text(to, chi_kernel_library(library));
 	chi_pack_u32(to, (uint32_t) s->devices);
 	for (int i = 0; i < s->devices; i++) {
@@ -142,8 +141,7 @@ static choir_status find_devices(choir_server *s)
 		char name[16];
 		snprintf(name, sizeof name, "cpu:%d", i);
 		s->device[i] = choir_device_find(name);
-		if (s->device[i] == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(s->device[i]));
 		s->devices++;
 	}
 	return CHOIR_OK;
@@ -159,7 +157,7 @@ static choir_status open_connections(choir_server *s)
 	s->connections = chi_connections_open(has_key ? &key : NULL, false);
 	if (has_key)
 		chi_key_clear(&key);
-	return s->connections == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(s->connections);
 }
 
 static choir_status open_server(choir_server *s, const choir_server_options *o)
@@ -177,8 +175,7 @@ static choir_status open_server(choir_server *s, const choir_server_options *o)
 	const chi_hub_owner owner = { s, admit, joined, frame, lost };
 	s->hub = chi_hub_new(
 			s->connections, &s->hello, &owner, &(chi_hub_options){ .max = CHI_REMOTE_MAX });
-	if (s->hub == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(s->hub));
 	return chi_hub_listen(s->hub, s->o.address, s->address, sizeof s->address);
 }
 

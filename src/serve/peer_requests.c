@@ -14,8 +14,7 @@
 choir_status chi_session_add_peer(chi_session *s, chi_unpack *u)
 {
 	chi_served_peer *p = chi_alloc(sizeof *p);
-	if (p == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(p));
 	p->number = chi_unpack_u32(u);
 	p->incarnation = chi_unpack_u64(u);
 	chi_unpack_text(u, p->address, sizeof p->address);
@@ -43,8 +42,8 @@ static void fail_requests(chi_session *s, uint32_t server)
 		if (r->server == server && !r->done) {
 			r->done = true;
 			r->error = why;
+			chi_cond_signal(r->changed);
 		}
-	chi_cond_broadcast(&s->progress);
 	chi_mutex_unlock(&s->lock);
 }
 
@@ -98,6 +97,7 @@ void chi_session_peer_joined(chi_session *s, chi_peer *peer)
 	const chi_handshake *h = &peer->handshake;
 	chi_mutex_lock(&s->lock);
 	p->pid = strcmp(h->own->host, h->peer.host) == 0 ? h->peer.pid : 0;
+	p->proof = 0;
 	chi_mutex_unlock(&s->lock);
 	for (chi_served_message *m = p->first, *next; m != NULL; m = next) {
 		next = m->next;
@@ -189,19 +189,32 @@ static void begin_answer(chi_pack *p, uint64_t token, choir_status status)
 	chi_pack_text(p, status == CHOIR_OK ? "" : choir_error());
 }
 
+static choir_status send_answer(chi_peer *peer, chi_pack *p)
+{
+	const choir_status sent = chi_peer_send_pack(peer, CHI_REMOTE_ANSWER, 0, p);
+	chi_pack_free(p);
+	return sent;
+}
+
 static choir_status answer(chi_peer *peer, uint64_t token, choir_status status)
 {
 	chi_pack p;
 	begin_answer(&p, token, status);
-	const choir_status sent = chi_peer_send_pack(peer, CHI_REMOTE_ANSWER, 0, &p);
-	chi_pack_free(&p);
-	return sent;
+	return send_answer(peer, &p);
+}
+
+// Of an AWAIT.
+static void begin_await_answer(chi_session *s, chi_pack *p, uint64_t token, choir_status status)
+{
+	begin_answer(p, token, status);
+	if (status == CHOIR_OK)
+		chi_pack_u64(p, (uintptr_t) &s->proof);
 }
 
 static void answer_later(chi_session *s, const chi_served_waiter *w, choir_status status)
 {
 	chi_pack p;
-	begin_answer(&p, w->token, status);
+	begin_await_answer(s, &p, w->token, status);
 	(void) chi_session_post(s, w->peer, 0, CHI_REMOTE_ANSWER, &p);
 }
 
@@ -242,8 +255,7 @@ void chi_session_answer_waiters(chi_session *s, chi_served_stream *stream, bool 
 		if (w->number > stream->finished) {
 			status = choir_fail(CHOIR_PEER_LOST, "the program has ended");
 		} else if (stream->failed != 0 && stream->failed <= w->number) {
-			chi_error_restore(&stream->failure);
-			status = stream->failure.status;
+			status = chi_error_restore(&stream->failure);
 		}
 		answer_later(s, w, status);
 		*at = w->next;
@@ -271,8 +283,11 @@ static choir_status take_await(chi_session *s, chi_peer *peer, uint64_t token, c
 		stream = stream->next;
 	if (stream == NULL)
 		stream = find_closed(s, number, command);
-	if (stream == NULL && number <= s->opened) // all its commands are done
-		return answer(peer, token, CHOIR_OK);
+	if (stream == NULL && number <= s->opened) { // all its commands are done
+		chi_pack p;
+		begin_await_answer(s, &p, token, CHOIR_OK);
+		return send_answer(peer, &p);
+	}
 	chi_served_waiter *w = chi_alloc(sizeof *w);
 	if (w == NULL)
 		return answer(peer, token, CHOIR_NO_MEMORY);
@@ -298,7 +313,7 @@ static choir_status take_write(chi_session *s, chi_peer *peer, uint64_t token, c
 		return answer(peer, token, CHOIR_OK);
 	}
 	chi_stream *visitor = chi_stream_new(device);
-	choir_status status = visitor == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(visitor);
 	if (status == CHOIR_OK)
 		status = chi_stream_send(visitor, memory, data, bytes);
 	chi_stream_free(visitor);
@@ -324,18 +339,16 @@ static choir_status take_read(chi_session *s, chi_peer *peer, uint64_t token, ch
 		memcpy(p.data + at, memory, (size_t) bytes);
 	} else if (status == CHOIR_OK) {
 		chi_stream *visitor = chi_stream_new(device);
-		status = visitor == NULL ? choir_error_status() : CHOIR_OK;
+		status = chi_made(visitor);
 		if (status == CHOIR_OK)
 			status = chi_stream_fetch(visitor, p.data + at, memory, (size_t) bytes);
 		chi_stream_free(visitor);
 	}
 	p.bytes += (size_t) bytes;
 	if (status == CHOIR_OK)
-		status = chi_peer_send_pack(peer, CHI_REMOTE_ANSWER, 0, &p);
-	else
-		status = answer(peer, token, status);
+		return send_answer(peer, &p);
 	chi_pack_free(&p);
-	return status;
+	return answer(peer, token, status);
 }
 
 static choir_status take_locate(chi_session *s, chi_peer *peer, uint64_t token, chi_unpack *u)
@@ -351,9 +364,7 @@ static choir_status take_locate(chi_session *s, chi_peer *peer, uint64_t token, 
 	chi_pack_u64(&p, (uintptr_t) m->memory);
 	chi_pack_u64(&p, (uintptr_t) &s->proof);
 	chi_pack_u64(&p, chi_atomic64_load(&s->proof.releases));
-	const choir_status status = chi_peer_send_pack(peer, CHI_REMOTE_ANSWER, 0, &p);
-	chi_pack_free(&p);
-	return status;
+	return send_answer(peer, &p);
 }
 
 static choir_status take_bytes(chi_session *s, chi_peer *peer, uint64_t token, chi_unpack *u)
@@ -387,7 +398,7 @@ static choir_status take_answer(chi_session *s, uint64_t token, chi_unpack *u)
 		memcpy(r->to, data, bytes);
 	r->error = e;
 	r->done = true;
-	chi_cond_broadcast(&s->progress);
+	chi_cond_signal(r->changed);
 	return CHOIR_OK;
 }
 

@@ -2,13 +2,15 @@
 #include "serve/peer_transfer.h"
 
 #include "base/alloc.h"
-#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/process_memory.h"
+#include "base/thresholds.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static const double LONGEST = 60; // seconds
+enum { PAUSES = 16 }; // between two looks, so that they need not all of a core's time
 static chi_atomic64 requests;
 
 uint64_t chi_session_requests(void)
@@ -17,9 +19,13 @@ uint64_t chi_session_requests(void)
 }
 
 // The lock is held, also in the next functions.
-static void open_locked(chi_session *s, chi_served_request *r, uint32_t server, chi_pack *p)
+static void open_locked(
+		chi_served_stream *stream, chi_served_request *r, uint32_t server, chi_pack *p)
 {
-	*r = (chi_served_request){ .next = s->requests, .token = ++s->tokens, .server = server };
+	chi_session *s = stream->session;
+	*r = (chi_served_request){
+		.next = s->requests, .changed = &stream->changed, .token = ++s->tokens, .server = server
+	};
 	s->requests = r;
 	*p = (chi_pack){ 0 };
 	chi_pack_u64(p, r->token);
@@ -43,16 +49,18 @@ static void unlink_request(chi_session *s, const chi_served_request *r)
 }
 
 chi_served_request *chi_session_ask(
-		chi_session *s, uint32_t server, uint32_t stream, uint64_t number)
+		chi_served_stream *s, uint32_t server, uint32_t stream, uint64_t number)
 {
 	chi_pack p;
 	chi_served_request *r = chi_alloc(sizeof *r);
 	if (r == NULL)
 		return NULL;
 	open_locked(s, r, server, &p);
+	r->to = r->proof;
+	r->bytes = sizeof r->proof;
 	chi_pack_u32(&p, stream);
 	chi_pack_u64(&p, number);
-	post_locked(s, r, CHI_REMOTE_AWAIT, &p);
+	post_locked(s->session, r, CHI_REMOTE_AWAIT, &p);
 	return r;
 }
 
@@ -63,11 +71,11 @@ void chi_session_drop(chi_session *s, chi_served_request *r)
 	chi_free(r);
 }
 
-static void open_request(chi_session *s, chi_served_request *r, uint32_t server, chi_pack *p)
+static void open_request(chi_served_stream *s, chi_served_request *r, uint32_t server, chi_pack *p)
 {
-	chi_mutex_lock(&s->lock);
+	chi_mutex_lock(&s->session->lock);
 	open_locked(s, r, server, p);
-	chi_mutex_unlock(&s->lock);
+	chi_mutex_unlock(&s->session->lock);
 }
 
 static void post_request(chi_session *s, chi_served_request *r, uint16_t kind, chi_pack *p)
@@ -82,14 +90,12 @@ static choir_status wait_locked(chi_session *s, const chi_served_request *r)
 	const double deadline = chi_clock_deadline(LONGEST);
 	choir_status status = CHOIR_OK;
 	while (status == CHOIR_OK && !r->done && !s->ending)
-		if (!chi_cond_wait(&s->progress, &s->lock, deadline))
+		if (!chi_cond_wait(r->changed, &s->lock, deadline))
 			status = choir_fail(CHOIR_TIMEOUT, "another server has not answered in %g s", LONGEST);
 	if (status == CHOIR_OK && s->ending)
 		status = choir_fail(CHOIR_PEER_LOST, "the program has ended");
-	else if (status == CHOIR_OK && r->error.status != CHOIR_OK) {
-		chi_error_restore(&r->error);
-		status = r->error.status;
-	}
+	else if (status == CHOIR_OK && r->error.status != CHOIR_OK)
+		status = chi_error_restore(&r->error);
 	return status;
 }
 
@@ -98,14 +104,6 @@ static choir_status close_request(chi_session *s, chi_served_request *r)
 	chi_mutex_lock(&s->lock);
 	const choir_status status = wait_locked(s, r);
 	unlink_request(s, r);
-	chi_mutex_unlock(&s->lock);
-	return status;
-}
-
-choir_status chi_session_await(chi_session *s, const chi_served_request *r)
-{
-	chi_mutex_lock(&s->lock);
-	const choir_status status = wait_locked(s, r);
 	chi_mutex_unlock(&s->lock);
 	return status;
 }
@@ -147,16 +145,63 @@ static void forget_pid(chi_session *s, uint32_t server)
 	chi_mutex_unlock(&s->lock);
 }
 
-// False: use messages.
-static bool push_directly(chi_session *s, const void *here, uint64_t there, size_t bytes)
+choir_status chi_session_await(chi_session *s, const chi_served_request *r)
 {
+	chi_mutex_lock(&s->lock);
+	const choir_status status = wait_locked(s, r);
+	chi_served_peer *p = find_peer(s, r->server);
+	if (status == CHOIR_OK && p != NULL)
+		p->proof = chi_get_number(r->proof, sizeof r->proof);
+	chi_mutex_unlock(&s->lock);
+	return status;
+}
+
+bool chi_session_shows(const chi_session *s, uint32_t server)
+{
+	const chi_served_peer *p = find_peer(s, server);
+	return p != NULL && p->pid != 0 && p->proof != 0;
+}
+
+bool chi_session_sees(chi_session *s, uint32_t server, uint32_t stream, uint64_t command)
+{
+	chi_served_reading other = { 0 };
+	chi_mutex_lock(&s->lock);
+	const chi_served_peer *p = find_peer(s, server);
+	if (chi_session_shows(s, server))
+		other = (chi_served_reading){ p->pid, p->proof, p->incarnation };
+	chi_mutex_unlock(&s->lock);
+	const uint64_t word = other.address + offsetof(chi_served_proof, progress) +
+			stream % CHI_SERVED_PROGRESS * sizeof(chi_atomic64);
+	const double until = chi_clock_deadline(CHI_PROGRESS_SPIN_US * 1e-6);
+	while (other.pid != 0) {
+		uint64_t shown = 0;
+		if (!chi_session_read_memory(&other, &shown, word, sizeof shown)) {
+			forget_pid(s, server);
+			return false;
+		}
+		if (shown >> CHI_SERVED_COUNT == stream &&
+				(shown & (((uint64_t) 1 << CHI_SERVED_COUNT) - 1)) >= command)
+			return true;
+		if (chi_clock_now() >= until)
+			return false;
+		for (int i = 0; i < PAUSES; i++)
+			chi_spin_pause();
+	}
+	return false;
+}
+
+// False: use messages.
+static bool push_directly(
+		chi_served_stream *stream, const void *here, uint64_t there, size_t bytes)
+{
+	chi_session *s = stream->session;
 	const uint32_t server = chi_remote_server_of(there);
 	const chi_served_reading own = reading_of(s, server);
 	chi_served_request r;
 	chi_pack p;
 	if (own.pid == 0)
 		return false;
-	open_request(s, &r, server, &p);
+	open_request(stream, &r, server, &p);
 	chi_pack_u64(&p, there);
 	chi_pack_u64(&p, bytes);
 	chi_pack_u64(&p, (uintptr_t) here);
@@ -195,13 +240,15 @@ static void keep_location(chi_session *s, uint32_t server, const chi_served_loca
 	chi_mutex_unlock(&s->lock);
 }
 
-static bool locate(chi_session *s, uint64_t there, size_t bytes, chi_served_location *found)
+static bool locate(
+		chi_served_stream *stream, uint64_t there, size_t bytes, chi_served_location *found)
 {
+	chi_session *s = stream->session;
 	const uint32_t server = chi_remote_server_of(there);
 	unsigned char answer[40];
 	chi_served_request r;
 	chi_pack p;
-	open_request(s, &r, server, &p);
+	open_request(stream, &r, server, &p);
 	chi_pack_u64(&p, there);
 	chi_pack_u64(&p, bytes);
 	r.to = answer;
@@ -231,8 +278,9 @@ static bool read_at(const chi_served_reading *from, const chi_served_location *l
 }
 
 // False: use messages. What a stale location has given is not kept.
-static bool pull_directly(chi_session *s, void *here, uint64_t there, size_t bytes)
+static bool pull_directly(chi_served_stream *stream, void *here, uint64_t there, size_t bytes)
 {
+	chi_session *s = stream->session;
 	const uint32_t server = chi_remote_server_of(there);
 	const chi_served_reading other = reading_of(s, server);
 	chi_served_location l;
@@ -244,16 +292,10 @@ static bool pull_directly(chi_session *s, void *here, uint64_t there, size_t byt
 			return true;
 		memset(here, 0, bytes);
 	}
-	if (locate(s, there, bytes, &l) && read_at(&other, &l, here, there, bytes, &changed))
+	if (locate(stream, there, bytes, &l) && read_at(&other, &l, here, there, bytes, &changed))
 		return true;
 	forget_pid(s, server);
 	return false;
-}
-
-// False: use messages.
-static bool transfer_directly(chi_session *s, void *here, uint64_t there, size_t bytes, bool push)
-{
-	return push ? push_directly(s, here, there, bytes) : pull_directly(s, here, there, bytes);
 }
 
 enum { PIECES = 8 }; // at a time
@@ -273,7 +315,7 @@ static choir_status begin_piece(
 	void *host = piece->staging != NULL ? piece->staging : piece->memory;
 	if (piece->staging != NULL && push)
 		CHOIR_TRY(chi_stream_fetch(s->local, host, piece->memory, piece->bytes));
-	open_request(session, &piece->request, chi_remote_server_of(there), &p);
+	open_request(s, &piece->request, chi_remote_server_of(there), &p);
 	chi_pack_u64(&p, there);
 	if (push)
 		chi_pack_raw(&p, host, piece->bytes);
@@ -318,7 +360,7 @@ static choir_status transfer_pieces(chi_served_stream *s, void *here, uint64_t t
 	return status;
 }
 
-static choir_status transfer(
+choir_status chi_session_transfer(
 		chi_served_stream *s, uint64_t here, uint64_t there, size_t bytes, bool push)
 {
 	chi_session *session = s->session;
@@ -329,7 +371,9 @@ static choir_status transfer(
 	chi_mutex_unlock(&session->lock);
 	if (memory == NULL)
 		return CHOIR_CORRUPT;
-	if (host && transfer_directly(session, memory, there, bytes, push))
+	if (host &&
+			(push ? push_directly(s, memory, there, bytes)
+				  : pull_directly(s, memory, there, bytes)))
 		return CHOIR_OK;
 	const size_t pieces = bytes / CHI_REMOTE_PIECE + 1;
 	unsigned char *staging = host
@@ -340,14 +384,4 @@ static choir_status transfer(
 	const choir_status status = transfer_pieces(s, memory, there, bytes, staging, push);
 	chi_free(staging);
 	return status;
-}
-
-choir_status chi_session_push(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes)
-{
-	return transfer(s, from, to, bytes, true);
-}
-
-choir_status chi_session_pull(chi_served_stream *s, uint64_t to, uint64_t from, size_t bytes)
-{
-	return transfer(s, to, from, bytes, false);
 }

@@ -102,14 +102,22 @@ choir_status chi_session_post(
 	return CHOIR_OK;
 }
 
-static void tell_reached(chi_session *s, const chi_served_stream *stream)
+// The program will ask about the other streams next.
+static void tell_reached(chi_session *s)
 {
 	chi_pack p = { 0 };
-	chi_pack_u32(&p, stream->number);
-	chi_pack_u64(&p, stream->finished);
-	chi_pack_u64(&p, stream->failed);
-	chi_pack_u32(&p, (uint32_t) (stream->failed != 0 ? stream->failure.status : CHOIR_OK));
-	chi_pack_text(&p, stream->failed != 0 ? stream->failure.text : "");
+	for (chi_served_stream *stream = s->streams; stream != NULL; stream = stream->next) {
+		if (stream->told == stream->finished)
+			continue;
+		stream->told = stream->finished;
+		chi_pack_u32(&p, stream->number);
+		chi_pack_u64(&p, stream->finished);
+		chi_pack_u64(&p, stream->failed);
+		chi_pack_u32(&p, (uint32_t) (stream->failed != 0 ? stream->failure.status : CHOIR_OK));
+		chi_pack_text(&p, stream->failed != 0 ? stream->failure.text : "");
+	}
+	if (p.bytes == 0 && !p.failed) // the answer is on its way
+		return;
 	if (chi_session_post(s, s->program, 0, CHI_REMOTE_REACHED, &p) == CHOIR_OK)
 		return;
 	s->broken = true;
@@ -153,7 +161,19 @@ choir_status chi_session_send(chi_session *s)
 	return broken ? choir_fail(CHOIR_NO_MEMORY, "out of memory: a message") : CHOIR_OK;
 }
 
-// The lock is held.
+// The lock is held, here and in the next function.
+static void show_progress(chi_served_stream *s)
+{
+	chi_session *session = s->session;
+	if (s->failed == 0 && s->finished >> CHI_SERVED_COUNT == 0 &&
+			s->number >> (64 - CHI_SERVED_COUNT) == 0)
+		chi_atomic64_store(&session->proof.progress[s->number % CHI_SERVED_PROGRESS],
+				(uint64_t) s->number << CHI_SERVED_COUNT | s->finished);
+	for (chi_served_stream *f = session->streams; f != NULL; f = f->next)
+		if (f->after == s->number && s->finished >= f->until)
+			chi_cond_signal(&f->changed);
+}
+
 static void finish(chi_served_stream *s, chi_served_task *t, choir_status status)
 {
 	chi_session *session = s->session;
@@ -175,13 +195,13 @@ static void finish(chi_served_stream *s, chi_served_task *t, choir_status status
 	}
 	if (s->asked != 0 && s->finished >= s->asked) {
 		s->asked = 0;
-		tell_reached(session, s);
+		tell_reached(session);
 	}
 	chi_session_answer_waiters(session, s, false);
 	leave_frame(session, t->frame);
 	chi_session_drop(session, t->request);
 	chi_free(t);
-	chi_cond_broadcast(&session->progress);
+	show_progress(s);
 }
 
 static void work(void *arg)
@@ -195,7 +215,7 @@ static void work(void *arg)
 		if (t == NULL && s->closing)
 			break;
 		if (t == NULL) {
-			chi_cond_wait(&s->work, &session->lock, chi_clock_deadline(IDLE));
+			chi_cond_wait(&s->changed, &session->lock, chi_clock_deadline(IDLE));
 			continue;
 		}
 		s->first = t->next;
@@ -239,7 +259,7 @@ static void free_stream(chi_served_stream *s)
 	}
 	chi_team_free(s->team);
 	chi_stream_free(s->local);
-	chi_cond_destroy(&s->work);
+	chi_cond_destroy(&s->changed);
 	chi_free(s);
 }
 
@@ -266,16 +286,15 @@ static choir_status open_stream(chi_session *s, uint32_t number, chi_unpack *u)
 	if (u->failed || device >= (uint32_t) s->devices)
 		return choir_fail(CHOIR_CORRUPT, "a stream of device %u", device);
 	chi_served_stream *stream = chi_alloc(sizeof *stream);
-	if (stream == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(stream));
 	stream->session = s;
 	stream->number = number;
 	stream->last = &stream->first;
-	chi_cond_init(&stream->work);
+	chi_cond_init(&stream->changed);
 	char name[CHI_THREAD_NAME];
 	snprintf(name, sizeof name, "%.14s", s->device[device]->name);
 	stream->local = chi_stream_new(s->device[device]);
-	choir_status status = stream->local == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(stream->local);
 	if (status == CHOIR_OK && s->cores > 1) {
 		stream->team = chi_team_new(&(chi_team_options){ .name = name, .threads = s->cores });
 		status = stream->team == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
@@ -305,7 +324,7 @@ static chi_served_stream **find_stream(chi_session *s, uint32_t number)
 static void append(chi_served_stream *s, chi_served_task *t)
 {
 	if (s->first == NULL)
-		chi_cond_signal(&s->work);
+		chi_cond_signal(&s->changed);
 	*s->last = t;
 	s->last = &t->next;
 }
@@ -314,8 +333,7 @@ static choir_status release(chi_session *s, chi_unpack *u)
 {
 	const uint64_t address = chi_unpack_u64(u);
 	chi_served_release *r = chi_alloc(sizeof *r);
-	if (r == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(r));
 	*r = (chi_served_release){ address, 1 };
 	choir_status status = CHOIR_OK;
 	for (chi_served_stream *stream = s->streams; stream != NULL; stream = stream->next) {
@@ -335,27 +353,15 @@ static choir_status release(chi_session *s, chi_unpack *u)
 	return status;
 }
 
-// The answer may be here when the stream needs it.
-static void ask_early(chi_session *s, chi_served_task *t)
-{
-	chi_unpack u = { .data = t->body, .bytes = t->bytes };
-	const uint32_t server = chi_unpack_u32(&u), stream = chi_unpack_u32(&u);
-	const uint64_t number = chi_unpack_u64(&u);
-	if (!u.failed && server != s->number)
-		t->request = chi_session_ask(s, server, stream, number);
-}
-
 static choir_status queue(
 		chi_served_stream *stream, uint32_t command, chi_served_frame *frame, const chi_unpack *u)
 {
 	chi_served_task *t = chi_alloc(sizeof *t);
-	if (t == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(t));
 	*t = (chi_served_task){
 		.frame = frame, .command = command, .body = u->data, .bytes = u->bytes
 	};
-	if (command == CHI_COMMAND_FOLLOW)
-		ask_early(stream->session, t);
+	chi_served_ask(stream, t, true);
 	frame->users++;
 	stream->queued++;
 	append(stream, t);
@@ -369,7 +375,7 @@ static choir_status sync(chi_session *s, chi_served_stream *stream, chi_unpack *
 		return choir_fail(CHOIR_CORRUPT, "command %" PRIu64 " of %" PRIu64 " is asked about",
 				number, stream->queued);
 	if (stream->finished >= number)
-		tell_reached(s, stream);
+		tell_reached(s);
 	else if (stream->asked == 0 || number < stream->asked)
 		stream->asked = number;
 	return CHOIR_OK;
@@ -382,7 +388,7 @@ static void close_stream(chi_session *s, chi_served_stream **at)
 	stream->next = s->closed;
 	s->closed = stream;
 	stream->closing = true;
-	chi_cond_signal(&stream->work);
+	chi_cond_signal(&stream->changed);
 }
 
 // On another host a process of this number is another one.
@@ -463,7 +469,6 @@ chi_session *chi_session_new(
 	s->cores = cores;
 	s->last = &s->first;
 	chi_mutex_init(&s->lock, CHI_RANK_OP, "session");
-	chi_cond_init(&s->progress);
 	return s;
 }
 
@@ -477,13 +482,12 @@ void chi_session_free(chi_session *s)
 	chi_session_end_early_waiters(s);
 	for (chi_served_stream *stream = s->streams; stream != NULL; stream = stream->next) {
 		chi_session_answer_waiters(s, stream, true);
-		chi_cond_signal(&stream->work);
+		chi_cond_signal(&stream->changed);
 	}
 	for (chi_served_stream *stream = s->closed; stream != NULL; stream = stream->next) {
 		chi_session_answer_waiters(s, stream, true);
-		chi_cond_signal(&stream->work);
+		chi_cond_signal(&stream->changed);
 	}
-	chi_cond_broadcast(&s->progress);
 	chi_mutex_unlock(&s->lock);
 	for (chi_served_stream *stream = s->streams, *next; stream != NULL; stream = next) {
 		next = stream->next;
@@ -498,7 +502,6 @@ void chi_session_free(chi_session *s)
 	(void) chi_session_send(s);
 	chi_session_free_others(s);
 	chi_free(s->memory);
-	chi_cond_destroy(&s->progress);
 	chi_mutex_destroy(&s->lock);
 	chi_free(s);
 }

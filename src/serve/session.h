@@ -25,10 +25,14 @@ typedef struct {
 	uint64_t address, incarnation;
 } chi_served_reading;
 
-// Servers of this host read it after the memory. Equal releases: no memory has moved.
+// Servers of this host read it after the memory. Equal releases: no memory has moved. Progress of
+// stream n, at n % CHI_SERVED_PROGRESS: n << CHI_SERVED_COUNT, and its done commands unless one
+// has failed.
+enum { CHI_SERVED_PROGRESS = 64, CHI_SERVED_COUNT = 40 };
 typedef struct {
 	uint64_t incarnation;
 	chi_atomic64 releases;
+	chi_atomic64 progress[CHI_SERVED_PROGRESS];
 } chi_served_proof;
 
 // Of an allocation of another server.
@@ -45,12 +49,14 @@ typedef struct {
 // To another server, awaited by a stream's thread.
 typedef struct chi_served_request {
 	struct chi_served_request *next;
+	chi_cond *changed; // the stream's
 	uint64_t token;
 	uint32_t server;
 	bool done;
 	chi_error error;
 	void *to; // for bytes that are read; or NULL
 	size_t bytes;
+	unsigned char proof[8]; // for the answer of an AWAIT
 } chi_served_request;
 
 typedef struct chi_served_task {
@@ -60,7 +66,7 @@ typedef struct chi_served_task {
 	uint32_t command;
 	const unsigned char *body;
 	size_t bytes;
-	chi_served_request *request; // a FOLLOW of another server's stream, sent on arrival; or NULL
+	chi_served_request *request; // of a FOLLOW of another server's stream; NULL: not asked
 } chi_served_task;
 
 // Another server's wait for a stream.
@@ -78,9 +84,11 @@ typedef struct chi_served_stream {
 	chi_stream *local;
 	chi_team *team;
 	chi_thread thread;
-	chi_cond work;
+	chi_cond changed; // for the thread: a task, an answer, or the awaited command
+	uint32_t after; // the stream of this server that the thread waits for, or 0
+	uint64_t until;
 	chi_served_task *first, **last;
-	uint64_t queued, finished, asked;
+	uint64_t queued, finished, asked, told; // told: the program knows that these are finished
 	uint64_t failed; // the first failed command since the last CLEAR, or 0
 	chi_error failure;
 	chi_served_waiter *waiters;
@@ -115,6 +123,7 @@ typedef struct chi_served_peer {
 	bool joined;
 	// With the lock:
 	int64_t pid; // 0: memory cannot be read
+	uint64_t proof; // its address; 0: not known
 	chi_served_location location[CHI_SERVED_LOCATIONS]; // the last ones; bytes 0: none
 	unsigned located;
 	chi_served_message *first, **last; // kept until it has joined
@@ -130,7 +139,6 @@ struct chi_session {
 	int devices, cores;
 	choir_device *const *device;
 	chi_mutex lock;
-	chi_cond progress; // of a command or request
 	bool ending, broken; // broken: an awaited message is missing
 	bool serving; // the network thread has the lock, and sends messages afterwards
 	chi_served_stream *streams, *closed;

@@ -96,9 +96,9 @@ static choir_status move(chi_served_stream *s, chi_unpack *u)
 	choir_device *a, *b;
 	const uint64_t to = chi_unpack_u64(u), from = chi_unpack_u64(u), bytes = chi_unpack_u64(u);
 	if (chi_remote_server_of(to) != s->session->number)
-		return chi_session_push(s, to, from, (size_t) bytes);
+		return chi_session_transfer(s, from, to, (size_t) bytes, true);
 	if (chi_remote_server_of(from) != s->session->number)
-		return chi_session_pull(s, to, from, (size_t) bytes);
+		return chi_session_transfer(s, to, from, (size_t) bytes, false);
 	void *target = find(s->session, to, (size_t) bytes, &a);
 	const void *source = find(s->session, from, (size_t) bytes, &b);
 	if (target == NULL || source == NULL)
@@ -173,6 +173,8 @@ static choir_status follow_here(chi_served_stream *s, uint32_t number, uint64_t 
 	chi_session *session = s->session;
 	choir_status status = CHOIR_OK;
 	chi_mutex_lock(&session->lock);
+	s->after = number;
+	s->until = command;
 	for (;;) {
 		const chi_served_stream *other = session->streams;
 		while (other != NULL && other->number != number)
@@ -180,30 +182,66 @@ static choir_status follow_here(chi_served_stream *s, uint32_t number, uint64_t 
 		if (other == NULL || session->ending)
 			break; // closed: all its commands are done
 		if (other->finished >= command) {
-			if (other->failed != 0 && other->failed <= command) {
-				chi_error_restore(&other->failure);
-				status = other->failure.status;
-			}
+			if (other->failed != 0 && other->failed <= command)
+				status = chi_error_restore(&other->failure);
 			break;
 		}
-		chi_cond_wait(&session->progress, &session->lock, chi_clock_deadline(1));
+		chi_cond_wait(&s->changed, &session->lock, chi_clock_deadline(1));
 	}
+	s->after = 0;
 	chi_mutex_unlock(&session->lock);
 	return status;
 }
 
-static choir_status follow(chi_served_stream *s, chi_unpack *u, const chi_served_request *r)
+typedef struct {
+	uint32_t server, stream;
+	uint64_t command;
+} followed;
+
+static bool unpack_followed(const chi_served_task *t, followed *f)
 {
-	const uint32_t server = chi_unpack_u32(u), number = chi_unpack_u32(u);
-	const uint64_t command = chi_unpack_u64(u);
-	if (server == s->session->number)
-		return follow_here(s, number, command);
-	if (r != NULL)
-		return chi_session_await(s->session, r);
-	return u->failed ? CHOIR_CORRUPT : choir_fail(CHOIR_NO_MEMORY, "a question to another server");
+	chi_unpack u = { .data = t->body, .bytes = t->bytes };
+	if (t->command != CHI_COMMAND_FOLLOW)
+		return false;
+	f->server = chi_unpack_u32(&u);
+	f->stream = chi_unpack_u32(&u);
+	f->command = chi_unpack_u64(&u);
+	return chi_unpack_end(&u, "FOLLOW") == CHOIR_OK;
 }
 
-choir_status chi_served_run(chi_served_stream *s, const chi_served_task *t)
+void chi_served_ask(chi_served_stream *s, chi_served_task *t, bool early)
+{
+	followed f;
+	if (t->request == NULL && unpack_followed(t, &f) && f.server != s->session->number &&
+			!(early && chi_session_shows(s->session, f.server)))
+		t->request = chi_session_ask(s, f.server, f.stream, f.command);
+}
+
+// One question after another would wait for one answer after another.
+static void ask_all(chi_served_stream *s, chi_served_task *t)
+{
+	chi_mutex_lock(&s->session->lock);
+	chi_served_ask(s, t, false);
+	for (t = s->first; t != NULL; t = t->next)
+		chi_served_ask(s, t, false);
+	chi_mutex_unlock(&s->session->lock);
+}
+
+static choir_status follow(chi_served_stream *s, chi_served_task *t)
+{
+	followed f;
+	if (!unpack_followed(t, &f))
+		return CHOIR_CORRUPT;
+	if (f.server == s->session->number)
+		return follow_here(s, f.stream, f.command);
+	if (t->request == NULL && chi_session_sees(s->session, f.server, f.stream, f.command))
+		return CHOIR_OK;
+	ask_all(s, t);
+	return t->request != NULL ? chi_session_await(s->session, t->request)
+							  : choir_fail(CHOIR_NO_MEMORY, "a question to another server");
+}
+
+choir_status chi_served_run(chi_served_stream *s, chi_served_task *t)
 {
 	chi_unpack u = { .data = t->body, .bytes = t->bytes };
 	choir_status status;
@@ -227,7 +265,8 @@ choir_status chi_served_run(chi_served_stream *s, const chi_served_task *t)
 		status = run_kernel(s, &u);
 		break;
 	default:
-		status = follow(s, &u, t->request);
+		status = follow(s, t);
+		u.at = u.bytes;
 	}
 	if (status == CHOIR_OK)
 		status = chi_unpack_end(&u, "of a stream");

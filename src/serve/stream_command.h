@@ -4,4 +4,7 @@
 #include "serve/session.h"
 
 // On the stream's thread.
-choir_status chi_served_run(chi_served_stream *s, const chi_served_task *t);
+choir_status chi_served_run(chi_served_stream *s, chi_served_task *t);
+// Asks another server about a FOLLOW. early: unless its memory will show the answer. The lock is
+// held.
+void chi_served_ask(chi_served_stream *s, chi_served_task *t, bool early);

@@ -1,11 +1,8 @@
 // A thread's contexts: the strategy, replica, merge call or update of a call.
 #include "strategy/context.h"
 
-#include "base/alloc.h"
-#include "base/lock.h"
 #include "strategy/run/run.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 static _Thread_local chi_context *top;

@@ -3,8 +3,6 @@
 #include "strategy/run/run.h"
 #include "strategy/strategy.h"
 
-#include "base/thread.h"
-
 static choir_strategy *the_default;
 static chi_mutex default_lock = CHI_MUTEX_STATIC(CHI_RANK_STRATEGY, "default strategy");
 

@@ -1,7 +1,6 @@
 // Devices for replicas and variables.
 #include "strategy/device_placement.h"
 
-#include "base/alloc.h"
 #include "base/processors.h"
 #include "strategy/worker_sync.h"
 
@@ -79,8 +78,7 @@ static int ask_devices(choir_strategy *s, int (*slot)(void *, int, choir_device 
 static choir_status open_table(choir_strategy *s, choir_device **scratch)
 {
 	s->self = chi_alloc(s->table.self_size + 1);
-	if (s->self == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s->self));
 	const int all = s->all_replicas.replicas;
 	int used = 1;
 	for (int r = 1; r < all; r++)
@@ -117,8 +115,7 @@ static choir_status open_devices(choir_strategy *s, choir_device **devices)
 choir_status chi_layout_open(choir_strategy *owner)
 {
 	choir_device **devices = chi_alloc_array(CHI_MAX_DEVICES, sizeof *devices);
-	if (devices == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(devices));
 	const choir_status status = open_devices(owner, devices);
 	chi_free(devices);
 	return status;

@@ -16,6 +16,9 @@ typedef struct chi_remote {
 	void *user;
 	// Updates the copies before each run, and before reads and writes outside of runs.
 	choir_status (*refresh)(void *user);
+	// The same before runs, and before writes outside of runs. The servers do not change until
+	// they have these writes. NULL: refresh.
+	choir_status (*refresh_to_write)(void *user);
 	// After refresh, before a read of v: n rows, or all if row is NULL. Ignores invalid rows.
 	// NULL: refresh brings all. Threads: any.
 	choir_status (*fetch)(void *user, choir_variable *v, int64_t n, const int64_t row[]);
@@ -31,7 +34,17 @@ static inline choir_status chi_remote_refresh(const choir_strategy *s)
 {
 	const chi_remote *r = s->owner->remote;
 	// All reads of a run are of one moment.
-	return r == NULL || chi_atomic32_load(&s->running) != 0 ? CHOIR_OK : r->refresh(r->user);
+	return r == NULL || chi_atomic32_load(&s->running) != 0 || s->owner->remote_held
+			? CHOIR_OK
+			: r->refresh(r->user);
+}
+
+static inline choir_status chi_remote_refresh_to_write(const choir_strategy *s)
+{
+	const chi_remote *r = s->owner->remote;
+	return r == NULL || r->refresh_to_write == NULL || chi_atomic32_load(&s->running) != 0
+			? chi_remote_refresh(s)
+			: r->refresh_to_write(r->user);
 }
 
 static inline bool chi_remote_fetches(const choir_variable *v)

@@ -14,8 +14,7 @@ static void begin(choir_scope *scope)
 static choir_status push(choir_scope *scope, chi_context from)
 {
 	chi_context *c = chi_alloc(sizeof *c);
-	if (c == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(c));
 	*c = from;
 	c->stack = NULL;
 	chi_context_push(c);

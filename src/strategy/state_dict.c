@@ -1,7 +1,6 @@
 // An entry that matches the last save's at the same position reuses its memory.
 #include "strategy/state_dict.h"
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "base/text.h"
 #include "tensor/tensor.h"
@@ -132,8 +131,7 @@ choir_status chi_state_dict_add_variable(chi_state_dict *s, const char *name, ch
 choir_status chi_state_dict_add_count(chi_state_dict *s, const char *name, uint64_t count)
 {
 	int64_t *to = chi_state_dict_add(s, name, CHOIR_I64, &CHOIR_SCALAR);
-	if (to == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(to));
 	*to = (int64_t) count;
 	return CHOIR_OK;
 }

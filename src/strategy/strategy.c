@@ -1,7 +1,6 @@
 // Strategies: creation, freeing, ownership, waits and properties.
 #include "strategy/strategy.h"
 
-#include "base/alloc.h"
 #include "base/options.h"
 #include "base/registry.h"
 #include "base/thread.h"
@@ -59,8 +58,7 @@ static choir_strategy_table filled(const choir_strategy_table *table)
 static choir_status open_exchange(choir_strategy *s)
 {
 	s->exchange = chi_alloc_array((size_t) s->devices, sizeof *s->exchange);
-	if (s->exchange == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s->exchange));
 	for (int i = 0; i < s->devices; i++)
 		if ((s->exchange[i] = chi_stream_new(s->device[i])) == NULL)
 			return choir_error_status();
@@ -82,8 +80,7 @@ static bool shares_with_a_device(const choir_strategy *s, const choir_device *de
 static choir_status open_parameter_streams(choir_strategy *s)
 {
 	s->parameter_stream = chi_alloc_array((size_t) s->parameters, sizeof *s->parameter_stream);
-	if (s->parameter_stream == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s->parameter_stream));
 	s->all_here = true;
 	for (int i = 0; i < s->parameters; i++) {
 		if (shares_with_a_device(s, s->parameter[i]))
@@ -103,7 +100,7 @@ choir_status chi_strategy_open_block(choir_strategy *s)
 	CHOIR_TRY(chi_overlap_workers_open(s));
 	CHOIR_TRY(chi_thread_pool_open(s));
 	s->run = chi_run_new(s);
-	return s->run == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(s->run);
 }
 
 // Before freeing what runs and threads use. left: this thread has left a function that s called.
@@ -266,6 +263,20 @@ choir_status chi_strategy_own_stateful(
 	return own(s, table->free, table, self);
 }
 
+void chi_strategy_free_owned(choir_strategy *s, const void *self)
+{
+	s = s->owner;
+	chi_mutex_lock(&s->lock);
+	chi_stateful **at = &s->stateful;
+	while ((*at)->self != self)
+		at = &(*at)->next;
+	chi_stateful *entry = *at;
+	*at = entry->next;
+	chi_mutex_unlock(&s->lock);
+	entry->free(entry->self);
+	chi_free(entry);
+}
+
 chi_stream *chi_strategy_stream(const choir_strategy *s, int d, const choir_device *device)
 {
 	for (int i = 0; i < s->parameters; i++)
@@ -340,11 +351,9 @@ choir_strategy *choir_strategy_new(const char *name, const choir_strategy_option
 
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s)
 {
-	if (s == NULL || s->is_default) {
-		choir_fail(s == NULL ? CHOIR_INVALID : CHOIR_STATE, "strategy: %s",
+	if (s == NULL || s->is_default)
+		return chi_fail_null(s == NULL ? CHOIR_INVALID : CHOIR_STATE, "strategy: %s",
 				s == NULL ? "it is NULL" : "the default strategy cannot be copied");
-		return NULL;
-	}
 	return chi_strategy_new(&s->table, &s->options);
 }
 

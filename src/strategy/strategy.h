@@ -94,6 +94,7 @@ struct choir_strategy {
 	choir_gradient_fn *watch;
 	void *watch_user;
 	const struct chi_remote *remote; // the variables are on servers; or NULL
+	bool remote_held; // chi_remote_hold
 	chi_atomic32 running; // 1: in the program's run
 	unsigned fork_generation;
 	struct chi_run *run;
@@ -143,3 +144,5 @@ void chi_strategy_reset_collectives(choir_strategy *s);
 choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *self);
 choir_status chi_strategy_own_stateful(
 		choir_strategy *s, const chi_stateful_table *table, void *self);
+// Frees an object that s owns, before s is freed.
+void chi_strategy_free_owned(choir_strategy *s, const void *self);

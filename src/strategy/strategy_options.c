@@ -1,7 +1,6 @@
 // Options of strategies, and of calls, which override them.
 #include "strategy/strategy_options.h"
 
-#include "base/alloc.h"
 #include "base/options.h"
 #include "cluster/tf_config.h"
 #include "strategy/device_placement.h"
@@ -158,7 +157,7 @@ static choir_status copy_text(const char **text)
 {
 	if (*text != NULL)
 		*text = chi_strdup(*text);
-	return *text == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(*text);
 }
 
 static choir_status use_cluster_spec(choir_strategy *s, const choir_strategy_options *o)
@@ -234,7 +233,7 @@ choir_status chi_communication_resolve(
 											   : s->timeout;
 	communication->slices = call.slices != CHOIR_SLICES_CONCATENATED ? call.slices : own->slices;
 	communication->communicator = find_communicator(s, call.implementation);
-	return communication->communicator == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(communication->communicator);
 }
 
 bool choir_strategy_require_static_shapes(const choir_strategy *s)

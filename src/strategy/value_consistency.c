@@ -1,7 +1,6 @@
 // Compares checksums at some steps and before each save, since different values cause no error.
 #include "strategy/value_consistency.h"
 
-#include "base/alloc.h"
 #include "base/crc32c.h"
 #include "base/hash.h"
 #include "strategy/worker_sync.h"

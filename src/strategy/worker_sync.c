@@ -1,14 +1,11 @@
 // A tensor is sent from host memory, after a record with its dtype and shape.
 #include "strategy/worker_sync.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
 #include "base/size.h"
-#include "base/text.h"
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/gradients/overlap_workers.h"
-#include "value/value.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -433,10 +430,8 @@ static choir_tensor *broadcast(
 	line l;
 	size_t bytes;
 	write_line(&l, t);
-	if (chi_process_group_broadcast(p, from, &l, sizeof l, "%s", what) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (chi_process_group_broadcast(p, from, &l, sizeof l, "%s", what) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	if (l.good == 0)
 		return chi_frame_fail_null(f, CHOIR_UNSUPPORTED,
 				"%s: slices are not sent to other workers; reduce them", what);
@@ -444,10 +439,8 @@ static choir_tensor *broadcast(
 		return choir_number(f, l.number);
 	void *host = capacity_for(f, &l, &bytes);
 	if (host == NULL || (p->worker == from && choir_tensor_to_host(t, host, bytes) != CHOIR_OK) ||
-			chi_process_group_broadcast(p, from, host, bytes, "%s", what) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+			chi_process_group_broadcast(p, from, host, bytes, "%s", what) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	t = choir_constant(f, (choir_dtype) l.dtype, shape_of(&l), host);
 	return l.count == CHOIR_NONE ? t : choir_with_count(t, l.count);
 }

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { OUTPUT = 32768, OUTPUT_WAITING = 1 << 18, PIPES = 2 };
@@ -89,17 +90,14 @@ static choir_status open_hub(agent *a)
 		CHOIR_TRY(chi_job_key_take(&a->key));
 	const chi_key *key = keyed ? &a->key : NULL;
 	a->connections = chi_connections_open(key, false);
-	if (a->connections == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(a->connections));
 	CHOIR_TRY(chi_hello_make(&a->hello, "agent", a->o.worker, 0, CHI_JOB_PROTOCOL));
 	const chi_hub_owner owner = { a, NULL, joined, frame, lost };
 	a->hub = chi_hub_new(a->connections, &a->hello, &owner,
 			&(chi_hub_options){ .heartbeat = a->o.lost_after / 8, .lost_after = a->o.lost_after });
-	if (a->hub == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(a->hub));
 	a->peer = chi_hub_dial(a->hub, a->o.address, NULL);
-	if (a->peer == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(a->peer));
 	const double until = chi_hub_now(a->hub) + CHI_HUB_HANDSHAKE_SECONDS + END_SECONDS;
 	while (a->peer != NULL && !a->joined && chi_hub_now(a->hub) < until)
 		CHOIR_TRY(chi_hub_step(a->hub, until));
@@ -136,7 +134,7 @@ static choir_status start_program(agent *a)
 						.out = write_end[0],
 						.err = write_end[1],
 						.keep = a->page_fd,
-						.dies_with_parent = true });
+						.with_parent = SIGKILL });
 	for (int i = 0; i < PIPES; i++)
 		chi_pipe_close(&write_end[i]);
 	return status;
@@ -291,6 +289,28 @@ static void run(agent *a)
 	}
 }
 
+// Of a killed process. To listen there replaces such a socket, and the hub's end removes it. A
+// process that still runs keeps its socket.
+static void remove_socket(agent *a, const char *address)
+{
+	char bound[160]; // longer than a socket's path may be
+	struct stat s;
+	if (chi_fs_stat_at(AT_FDCWD, address + strlen("unix:"), &s) == 0)
+		(void) chi_hub_listen(a->hub, address, bound, sizeof bound);
+}
+
+// A killed supervisor has left its socket. This agent's program may be a killed coordinator or
+// parameter server (coordinator/task.c).
+static void remove_sockets(agent *a)
+{
+	char task[160];
+	if (a->peer != NULL || a->released || strncmp(a->o.address, "unix:", 5) != 0)
+		return;
+	remove_socket(a, a->o.address);
+	chi_job_task_socket(a->o.address, a->o.worker, task, sizeof task);
+	remove_socket(a, task);
+}
+
 static void say_goodbye(agent *a)
 {
 	const double until = chi_hub_now(a->hub) + END_SECONDS;
@@ -314,8 +334,7 @@ static choir_status open_agent(agent *a, const choir_agent_options *o)
 				"agent: no worker is given, and the environment has no rank of a launcher");
 	CHOIR_TRY(open_hub(a));
 	a->watch = chi_watch_new(wake, a);
-	if (a->watch == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(a->watch));
 	a->kills = count_kills(a);
 	CHOIR_TRY(join(a));
 	chi_process_adopt_orphans();
@@ -339,8 +358,7 @@ static void close_agent(agent *a)
 choir_status choir_agent_run(const choir_agent_options *o)
 {
 	agent *a = chi_alloc(sizeof *a);
-	if (a == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(a));
 	a->page_fd = a->out[0] = a->out[1] = a->program.watch = -1;
 	choir_status status = open_agent(a, o);
 	if (status == CHOIR_OK) {
@@ -356,8 +374,10 @@ choir_status choir_agent_run(const choir_agent_options *o)
 	chi_error_save(&kept);
 	if (a->peer != NULL && !a->released) // the reason for the supervisor
 		chi_peer_end(a->peer, kept.status, kept.text);
-	if (a->hub != NULL)
+	if (a->hub != NULL) {
 		say_goodbye(a);
+		remove_sockets(a);
+	}
 	close_agent(a);
 	chi_error_restore(&kept);
 	return status;

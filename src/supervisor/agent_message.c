@@ -1,8 +1,6 @@
 // Agents' messages. Sizes and texts come from another process, so each is checked.
 #include "supervisor/agent_message.h"
 
-#include "base/text.h"
-
 #include <stdlib.h>
 
 void chi_agent_join_pack(const chi_agent_join *j, chi_pack *p)

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/status.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -63,8 +64,7 @@ static choir_status read_file(chi_hosts *h, const char *path, chi_file *f)
 		return choir_fail(CHOIR_INVALID, "%s: %llu bytes; a list of hosts of up to %d needed",
 				path, (unsigned long long) size, MAX);
 	char *text = chi_alloc((size_t) size + 1);
-	if (text == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(text));
 	choir_status status = chi_file_read(f, 0, text, (size_t) size);
 	if (status == CHOIR_OK)
 		status = add_all(h, path, text, "\n");
@@ -83,8 +83,7 @@ static choir_status read_list(chi_hosts *h, const char *list)
 	if (strchr(list, '/') != NULL)
 		return choir_error_status();
 	char *text = chi_strdup(list);
-	if (text == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(text));
 	const choir_status status = add_all(h, "hosts", text, ",");
 	chi_free(text);
 	return status;
@@ -93,8 +92,7 @@ static choir_status read_list(chi_hosts *h, const char *list)
 choir_status chi_hosts_read(chi_hosts *h, const char *list)
 {
 	chi_hosts *before = chi_alloc(sizeof *before);
-	if (before == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(before));
 	*before = *h;
 	h->n = 0;
 	const choir_status status = list == NULL ? CHOIR_OK : read_list(h, list);

@@ -3,9 +3,11 @@
 
 #include "base/alloc.h"
 #include "base/directory.h"
+#include "base/fs.h"
 #include "base/status.h"
 #include "supervisor/agent_message.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,8 +215,7 @@ choir_status chi_job_open_hub(choir_supervisor *s)
 	snprintf(s->name, sizeof s->name, "%ld", (long) getpid());
 	snprintf(s->path, sizeof s->path, "%s/%.20s", directory, s->name);
 	s->connections = chi_connections_open(s->remote ? &s->key : NULL, false);
-	if (s->connections == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s->connections));
 	CHOIR_TRY(chi_hello_make(&s->hello, "supervisor", 0, 0, CHI_JOB_PROTOCOL));
 	const chi_hub_owner owner = { s, admit, joined, frame, lost };
 	// The restart policy times silence itself, so the connection's limit is longer.
@@ -224,8 +225,19 @@ choir_status chi_job_open_hub(choir_supervisor *s)
 	return s->hub == NULL ? CHOIR_NO_MEMORY : listen_at(s);
 }
 
+// Of a killed coordinator and its servers.
+static void remove_task_sockets(const choir_supervisor *s)
+{
+	char path[CHI_JOB_ADDRESS];
+	for (int i = 0; i <= s->o.servers && s->o.servers > 0 && !s->remote && s->hub != NULL; i++) {
+		chi_job_task_socket(s->path, i, path, sizeof path);
+		(void) chi_fs_remove(AT_FDCWD, path);
+	}
+}
+
 void chi_job_close_hub(choir_supervisor *s)
 {
+	remove_task_sockets(s);
 	chi_hub_free(s->hub);
 	for (size_t i = 0; i < s->peer_count; i++) {
 		chi_text_free(&s->agents[i]->line[0]);

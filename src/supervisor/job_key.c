@@ -21,6 +21,13 @@ void chi_job_key_text(const chi_key *key, char out[CHI_JOB_KEY_TEXT])
 		snprintf(out + 2 * i, 3, "%02x", key->bytes[i]);
 }
 
+void chi_job_task_socket(const char *path, int worker, char *out, size_t size)
+{
+	const int at = snprintf(out, size, "%s" CHI_JOB_TASK_SOCKET, path);
+	if (worker > 0 && (size_t) at < size) // coordinator/task.c
+		snprintf(out + at, size - (size_t) at, ".ps%d", worker - 1);
+}
+
 static bool parse(const char *text, chi_key *key)
 {
 	*key = (chi_key){ .size = CHI_JOB_KEY_BYTES };

@@ -6,9 +6,13 @@
 
 #define CHI_JOB_KEY "CHOIR_RUN_KEY"
 #define CHI_TASK_VARIABLE "CHOIR_TASK" // choir/coordinator.h
+#define CHI_JOB_TASK_SOCKET ".job" // after the path of the supervisor's socket: the coordinator's
 #define CHI_TASK_HOST "CHOIR_HOST" // this host's address for the other processes of the job
 #define CHI_JOB_PROTOCOL "choir run 1" // of the messages between supervisor and agents
 enum { CHI_JOB_KEY_BYTES = 32, CHI_JOB_KEY_TEXT = 2 * CHI_JOB_KEY_BYTES + 1 };
+
+// The socket of a coordinator or its server, by the path of the supervisor's.
+void chi_job_task_socket(const char *path, int worker, char *out, size_t size);
 
 choir_status chi_job_key_make(chi_key *key);
 void chi_job_key_text(const chi_key *key, char out[CHI_JOB_KEY_TEXT]);

@@ -205,7 +205,7 @@ static void settle_end(chi_restart_policy *p, double now)
 	for (int i = 0; i < p->workers; i++) {
 		char name[160];
 		const chi_worker *w = &p->worker[i];
-		if (w->ended || (w->losses > 0 && !w->joined))
+		if (w->ended || !w->joined) // a spare worker that has not come is not awaited
 			continue;
 		if (now < p->leaving + p->o.end_timeout)
 			return;
@@ -373,6 +373,16 @@ void chi_restart_policy_launcher_ended(
 	chi_failure *f = chi_blame(p, now, alone ? CHI_CAUSE : CHI_LAUNCHER, CHOIR_NONE,
 			"%s before all workers had %s", how, joined < p->workers ? "joined" : "ended");
 	snprintf(f->host, sizeof f->host, "%s", host);
+	settle(p, now);
+}
+
+void chi_restart_policy_spare_ended(
+		chi_restart_policy *p, double now, int attempt, int worker, const char *how)
+{
+	const chi_worker *w = find(p, attempt, worker);
+	if (w == NULL || w->joined || w->lost || p->phase != CHI_RESTART_POLICY_RUNS)
+		return;
+	chi_blame(p, now, CHI_CAUSE, worker, "has not joined: %s", how);
 	settle(p, now);
 }
 

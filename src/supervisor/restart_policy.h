@@ -74,6 +74,9 @@ void chi_restart_policy_gone(chi_restart_policy *p, double now, int attempt, int
 // A launcher has ended or could not start. host: "": the launcher of all workers.
 void chi_restart_policy_launcher_ended(
 		chi_restart_policy *p, double now, int attempt, const char *host, const char *how);
+// A spare worker's agent, or the ssh that starts it, has ended; no other one starts this worker.
+void chi_restart_policy_spare_ended(
+		chi_restart_policy *p, double now, int attempt, int worker, const char *how);
 void chi_restart_policy_stop(
 		chi_restart_policy *p, double now, int number); // a signal; the second one kills
 void chi_restart_policy_tick(chi_restart_policy *p, double now); // at least every quarter second

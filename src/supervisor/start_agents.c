@@ -6,6 +6,7 @@
 #include "base/descriptor_watch.h"
 
 #include <ctype.h>
+#include <float.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORDS = 64 };
-static const double KILL_AFTER = 1; // seconds after SIGTERM
+// Seconds after SIGTERM. On a busy machine mpirun needs more than a second to remove its files.
+static const double KILL_AFTER = 3;
 
 // The first that exists is taken.
 static const struct {
@@ -72,6 +73,9 @@ choir_status chi_job_choose(choir_supervisor *s)
 	if (!known)
 		return choir_fail(CHOIR_INVALID,
 				"supervisor: the MPI \"%.40s\" is unknown; openmpi, mpich or none needed", s->mpi);
+	if (s->o.launcher != NULL && s->o.launcher[strspn(s->o.launcher, " ")] == '\0')
+		return choir_fail(CHOIR_INVALID,
+				"supervisor: the launcher \"%.40s\" has no word; a command needed", s->o.launcher);
 	if (!is_mpi(s) && s->o.launcher != NULL && s->o.hosts == NULL)
 		return choir_fail(CHOIR_INVALID,
 				"supervisor: a launcher is given, but workers without an MPI on this machine need "
@@ -86,9 +90,8 @@ choir_status chi_job_choose(choir_supervisor *s)
 // Frees only the words that add_made has added.
 typedef struct {
 	const char **word;
-	size_t n, capacity;
-	char *made[WORDS];
-	int makes;
+	char **made;
+	size_t n, capacity, makes, made_capacity;
 	bool failed;
 } words;
 
@@ -105,7 +108,7 @@ static void add(words *w, const char *word)
 // Owns text.
 static void add_made(words *w, char *text)
 {
-	if (text == NULL || w->makes == WORDS) {
+	if (text == NULL || !chi_grow(&w->made, &w->made_capacity, w->makes + 1, sizeof *w->made)) {
 		chi_free(text);
 		w->failed = true;
 		return;
@@ -130,8 +133,9 @@ static void add_number(words *w, const char *option, double value)
 
 static void free_words(words *w)
 {
-	for (int i = 0; i < w->makes; i++)
+	for (size_t i = 0; i < w->makes; i++)
 		chi_free(w->made[i]);
+	chi_free(w->made);
 	chi_free(w->word);
 }
 
@@ -166,7 +170,8 @@ static void add_task(words *w, const choir_supervisor *s, int attempt, int worke
 	char text[sizeof CHI_TASK_VARIABLE + CHI_JOB_PATH + CHI_HOST_NAME + 32];
 	add(w, "env");
 	if (!s->remote) {
-		snprintf(text, sizeof text, CHI_TASK_VARIABLE "=%d@unix:%s.job", s->o.servers, s->path);
+		snprintf(text, sizeof text, CHI_TASK_VARIABLE "=%d@unix:%s" CHI_JOB_TASK_SOCKET,
+				s->o.servers, s->path);
 		add_made(w, chi_strdup(text));
 		return;
 	}
@@ -303,7 +308,7 @@ static choir_status launch(
 						.out = out_end,
 						.err = out_end,
 						.keep = -1,
-						.dies_with_parent = !l->is_agent });
+						.with_parent = l->is_agent ? 0 : SIGTERM }); // mpirun removes files
 	chi_pipe_close(&in);
 	chi_pipe_close(&in_end);
 	chi_pipe_close(&out_end);
@@ -343,10 +348,9 @@ choir_status chi_job_start(choir_supervisor *s, int attempt, int workers)
 {
 	if (is_mpi(s))
 		return start_all(s, attempt, workers);
-	choir_status status = CHOIR_OK;
-	for (int i = 0; status == CHOIR_OK && i < workers; i++)
-		status = chi_job_start_worker(s, attempt, i);
-	return status;
+	for (int i = 0; i < workers; i++)
+		CHOIR_TRY(chi_job_start_worker(s, attempt, i));
+	return CHOIR_OK;
 }
 
 // The last line with a letter: launchers draw lines around their messages.
@@ -363,13 +367,14 @@ static void keep_last(chi_launched *l)
 	}
 }
 
-// Output while an attempt is killed is noise.
+// Output while an attempt is killed is noise. One that prints without end gets its turn.
 static void read_output(choir_supervisor *s, chi_launched *l)
 {
+	enum { READS = 64 };
 	char bytes[4096];
 	size_t got = 1;
 	bool ended = false;
-	while (l->out >= 0 && got > 0) {
+	for (int i = 0; i < READS && l->out >= 0 && got > 0; i++) {
 		if (chi_pipe_read(l->out, bytes, sizeof bytes, &got, &ended) != CHOIR_OK || ended) {
 			chi_pipe_close(&l->out);
 			got = 0;
@@ -383,17 +388,26 @@ static void read_output(choir_supervisor *s, chi_launched *l)
 	}
 }
 
+static bool is_replaced(const choir_supervisor *s, const chi_launched *l)
+{
+	for (const chi_launched *later = l + 1; later < s->launched + s->launches; later++)
+		if (later->attempt == l->attempt && later->worker == l->worker)
+			return true;
+	return false;
+}
+
 static void note_end(choir_supervisor *s, chi_launched *l, const chi_process_end *end, double now)
 {
 	char how[64], text[CHI_RESTART_POLICY_TEXT];
 	read_output(s, l);
-	if (chi_restart_policy_is_spare(s->policy, l->worker))
-		return;
 	chi_process_end_text(end, how, sizeof how);
 	snprintf(text, sizeof text, "%s%s%s %s%s%.400s%s", l->is_agent ? "an agent" : l->name,
 			l->host[0] != '\0' ? " to host " : "", l->host, how, l->last[0] != '\0' ? " (\"" : "",
 			l->last, l->last[0] != '\0' ? "\")" : "");
-	chi_restart_policy_launcher_ended(s->policy, now, l->attempt, l->host, text);
+	if (!chi_restart_policy_is_spare(s->policy, l->worker))
+		chi_restart_policy_launcher_ended(s->policy, now, l->attempt, l->host, text);
+	else if (!is_replaced(s, l))
+		chi_restart_policy_spare_ended(s->policy, now, l->attempt, l->worker, text);
 }
 
 void chi_job_look_at_launchers(choir_supervisor *s, double now)
@@ -413,7 +427,7 @@ void chi_job_look_at_launchers(choir_supervisor *s, double now)
 			snprintf(text, sizeof text, "%s (pid %ld) does not end; killed", l->name,
 					l->process.pid);
 			chi_job_report(s, CHOIR_SUPERVISOR_NOTE, CHOIR_NONE, text);
-			l->end_by = HUGE_VAL / 2;
+			l->end_by = DBL_MAX;
 			chi_process_signal_group(&l->process, SIGKILL);
 		}
 	}

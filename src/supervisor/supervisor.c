@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
-#include "base/status.h"
 #include "base/thread.h"
 #include "supervisor/agent_message.h"
 
@@ -319,6 +318,7 @@ choir_status choir_supervisor_run(choir_supervisor *s)
 	chi_error_save(&failure);
 	sweep();
 	if (status != CHOIR_OK) {
+		say(s, failure.text);
 		chi_error_restore(&failure);
 		return status;
 	}

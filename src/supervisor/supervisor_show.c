@@ -47,8 +47,7 @@ static void lost(void *user, chi_peer *peer, choir_status status)
 static choir_status ask_hub(question *q, chi_hub *hub, const char *address)
 {
 	q->peer = chi_hub_dial(hub, address, NULL);
-	if (q->peer == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(q->peer));
 	const double until = chi_hub_now(hub) + SECONDS;
 	while (q->peer != NULL && !q->whole && chi_hub_now(hub) < until)
 		CHOIR_TRY(chi_hub_step(hub, until));
@@ -64,8 +63,7 @@ static choir_status ask(question *q, const char *path)
 	char address[CHI_JOB_ADDRESS];
 	chi_hello hello;
 	chi_connections *connections = chi_connections_open(NULL, false);
-	if (connections == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(connections));
 	choir_status status = chi_hello_make(&hello, "status", 0, 0, CHI_JOB_PROTOCOL);
 	const chi_hub_owner owner = { q, NULL, joined, frame, lost };
 	chi_hub *hub = status != CHOIR_OK
@@ -101,7 +99,7 @@ static choir_status list_jobs(const char *directory, chi_glob *jobs)
 	return status;
 }
 
-// A killed supervisor leaves its socket, which nobody answers.
+// At the socket of a killed supervisor nobody listens. A stopped one is a job, too.
 static choir_status find_one(const char *directory, char *name, size_t size)
 {
 	char path[2 * CHI_JOB_PATH];
@@ -111,8 +109,11 @@ static choir_status find_one(const char *directory, char *name, size_t size)
 	choir_status status = list_jobs(directory, &jobs);
 	for (size_t i = 0; status == CHOIR_OK && i < jobs.n; i++) {
 		question q = { 0 };
+		if (strstr(jobs.path[i], CHI_JOB_TASK_SOCKET) != NULL)
+			continue;
 		snprintf(path, sizeof path, "%s/%.64s", directory, jobs.path[i]);
-		if (ask(&q, path) == CHOIR_OK) {
+		const choir_status answer = ask(&q, path);
+		if (answer == CHOIR_OK || answer == CHOIR_TIMEOUT) {
 			found++;
 			snprintf(name, size, "%.64s", jobs.path[i]);
 			chi_text_add(&several, "%s%.64s", found > 1 ? ", " : "", jobs.path[i]);
@@ -146,8 +147,11 @@ choir_status choir_supervisor_show(const char *job, bool json, choir_supervisor_
 	snprintf(path, sizeof path, "%s/%s", directory, name);
 	choir_status status = ask(&q, path);
 	if (status == CHOIR_NOT_FOUND)
-		status = choir_fail(
-				CHOIR_NOT_FOUND, "supervisor: no job \"%s\" runs on this machine", name);
+		status = choir_fail(CHOIR_NOT_FOUND,
+				"supervisor: no job \"%s\" of this user runs on this machine", name);
+	else if (status == CHOIR_TIMEOUT)
+		status = choir_fail(CHOIR_TIMEOUT,
+				"supervisor: job %s does not answer; its choir run is stopped or very busy", name);
 	if (status == CHOIR_OK)
 		report(&q, name, fn, user);
 	chi_text_free(&q.text);

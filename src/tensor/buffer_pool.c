@@ -309,10 +309,9 @@ static chi_buffer *make(pool *p, size_t size)
 
 chi_buffer *chi_buffer_new(choir_device *d, size_t bytes)
 {
-	if (bytes > SIZE_MAX / 4) {
-		choir_fail(CHOIR_NO_MEMORY, "%s: %zu bytes are too many for a buffer", d->name, bytes);
-		return NULL;
-	}
+	if (bytes > SIZE_MAX / 4)
+		return chi_fail_null(
+				CHOIR_NO_MEMORY, "%s: %zu bytes are too many for a buffer", d->name, bytes);
 	pool *p = find_or_make(d);
 	if (!p)
 		return NULL;

@@ -7,7 +7,6 @@
 #include "base/lock.h"
 #include "tensor/tensor.h"
 
-#include <stdint.h>
 #include <string.h>
 
 typedef struct imported {
@@ -152,10 +151,8 @@ static choir_tensor *import_copy(
 			((uintptr_t) data % chi_dtype_size(dtype) == 0 || !f->device->host_memory))
 		return choir_constant(f, dtype, *shape, data);
 	char *packed = chi_alloc((size_t) elements * chi_dtype_size(dtype));
-	if (!packed) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!packed)
+		return chi_frame_record_null(f);
 	if (is_packed(in)) {
 		memcpy(packed, data, (size_t) elements * chi_dtype_size(dtype));
 	} else {
@@ -244,10 +241,8 @@ static chi_buffer *lasting(choir_tensor *t, void **data)
 		return t->buffer;
 	}
 	chi_buffer *b = chi_buffer_new(chi_tensor_memory_device(t), chi_tensor_bytes(t));
-	if (!b) {
-		chi_frame_record_error(t->frame);
-		return NULL;
-	}
+	if (!b)
+		return chi_frame_record_null(t->frame);
 	*data = b->memory;
 	if (chi_tensor_bytes(t) > 0)
 		memcpy(b->memory, t->data, chi_tensor_bytes(t));
@@ -287,10 +282,8 @@ struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t)
 	if (!t || !choir_tensor_data(t))
 		return NULL;
 	exported *e = chi_alloc(sizeof(*e));
-	if (!e) {
-		chi_frame_record_error(t->frame);
-		return NULL;
-	}
+	if (!e)
+		return chi_frame_record_null(t->frame);
 	e->buffer = lasting(t, &data);
 	if (!e->buffer) {
 		chi_free(e);

@@ -131,6 +131,12 @@ choir_status chi_frame_record_error(choir_frame *f)
 	return e.status;
 }
 
+void *chi_frame_record_null(choir_frame *f)
+{
+	chi_frame_record_error(f);
+	return NULL;
+}
+
 choir_status chi_frame_fail(choir_frame *f, choir_status status, const char *fmt, ...)
 {
 	va_list args;
@@ -146,16 +152,13 @@ choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const cha
 	va_start(args, fmt);
 	chi_fail_v(status, fmt, args);
 	va_end(args);
-	chi_frame_record_error(f);
-	return NULL;
+	return chi_frame_record_null(f);
 }
 
 choir_status chi_frame_status(choir_frame *f)
 {
-	if (f && f->failed) {
-		chi_error_restore(&f->failure);
-		return f->failure.status;
-	}
+	if (f && f->failed)
+		return chi_error_restore(&f->failure);
 	if (choir_error_status() == CHOIR_OK)
 		choir_fail(CHOIR_INVALID, "NULL where a tensor or a frame is needed");
 	return chi_frame_record_error(f);
@@ -167,8 +170,7 @@ choir_tensor *chi_frame_null_argument(choir_frame *f, const char *subject)
 		return NULL;
 	if (choir_error_status() == CHOIR_OK)
 		choir_fail(CHOIR_INVALID, "%s: NULL where something is needed", subject);
-	chi_frame_record_error(f);
-	return NULL;
+	return chi_frame_record_null(f);
 }
 
 chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes)

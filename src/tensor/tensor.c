@@ -58,10 +58,8 @@ choir_tensor *chi_tensor_new(choir_frame *f, choir_dtype dtype, const choir_shap
 	if (measure(f, dtype, shape, &bytes) != CHOIR_OK)
 		return NULL;
 	chi_buffer *b = chi_frame_buffer(f, bytes);
-	if (!b) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!b)
+		return chi_frame_record_null(f);
 	return handle(f, b, b->memory, dtype, shape);
 }
 
@@ -95,10 +93,8 @@ choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape,
 	// Nothing writes to borrowed memory.
 	void *memory = (void *) (uintptr_t) data;
 	chi_buffer *b = chi_buffer_wrap(f->device, memory, bytes, NULL, NULL);
-	if (!b) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!b)
+		return chi_frame_record_null(f);
 	choir_tensor *t = handle(f, b, memory, dtype, &shape);
 	if (t)
 		t->borrowed = true;
@@ -116,10 +112,8 @@ choir_tensor *choir_number(choir_frame *f, double value)
 	t->is_number = true;
 	t->number = value;
 	// &t->number is valid until the frame has waited for its stream.
-	if (chi_stream_copy(f->stream, t->data, &t->number, sizeof(t->number)) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (chi_stream_copy(f->stream, t->data, &t->number, sizeof(t->number)) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	return t;
 }
 
@@ -176,8 +170,8 @@ choir_status chi_tensor_check_any(const choir_tensor *t)
 
 	if (!t->buffer)
 		return chi_frame_fail(t->frame, CHOIR_STATE,
-				"tensor %s %s: was dropped; the backward pass "
-				"drops all results between the sources and y",
+				"tensor %s %s: was dropped; the backward pass drops all results between the "
+				"sources and y, so use it before the pass",
 				choir_dtype_name(t->dtype), chi_shape_print(&t->shape, text));
 	if (!t->source)
 		return CHOIR_OK;
@@ -372,10 +366,8 @@ const void *choir_tensor_data(const choir_tensor *t)
 				chi_tensor_memory_device(t)->name);
 		return NULL;
 	}
-	if (f->queued && chi_stream_wait(f->stream) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (f->queued && chi_stream_wait(f->stream) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	return t->data;
 }
 

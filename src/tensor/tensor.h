@@ -94,10 +94,16 @@ choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const cha
 		CHOIR_PRINTF(3, 4);
 // The thread's last failure, or CHOIR_INTERNAL. Returns its status, never CHOIR_OK.
 choir_status chi_frame_record_error(choir_frame *f);
+void *chi_frame_record_null(choir_frame *f); // the same; returns NULL
 
 // An action got NULL: the frame's failure, else the thread's, else CHOIR_INVALID. Recorded in
 // both; f may be NULL.
 choir_status chi_frame_status(choir_frame *f);
+// What a call gave: chi_frame_status(f) if it is NULL.
+static inline choir_status chi_frame_made(choir_frame *f, const void *object)
+{
+	return object != NULL ? CHOIR_OK : chi_frame_status(f);
+}
 
 // Given back while queued work may still use it.
 chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes);

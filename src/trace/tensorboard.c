@@ -2,7 +2,6 @@
 // version first. TensorBoard reads files with "tfevents" in their name.
 #include "trace/tensorboard.h"
 
-#include "base/directory.h"
 #include "base/clock.h"
 #include "base/protobuf_writer.h"
 #include "base/tfrecord_framing.h"

@@ -7,7 +7,6 @@
 #include "trace/chrome.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_WORKERS = 1 << 20 };

@@ -4,10 +4,8 @@
 choir_value *chi_value_new(choir_frame *f, choir_value_kind kind, int count)
 {
 	choir_value *v = chi_arena_alloc(&f->arena, sizeof *v);
-	if (v == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (v == NULL)
+		return chi_frame_record_null(f);
 	v->kind = kind;
 	v->frame = f;
 	v->count = count;
@@ -15,10 +13,8 @@ choir_value *chi_value_new(choir_frame *f, choir_value_kind kind, int count)
 		return v;
 	v->component = chi_arena_alloc(&f->arena, (size_t) count * sizeof(choir_tensor *));
 	v->device = chi_arena_alloc(&f->arena, (size_t) count * sizeof(choir_device *));
-	if (v->component == NULL || v->device == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (v->component == NULL || v->device == NULL)
+		return chi_frame_record_null(f);
 	return v;
 }
 

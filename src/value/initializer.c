@@ -4,7 +4,6 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "base/lock.h"
 
 #include <math.h>
 #include <string.h>
@@ -98,8 +97,7 @@ static choir_status orthogonal(const chi_variable_plan *plan, void *out, int64_t
 	const int64_t fewer = rows < columns ? rows : columns, more = rows < columns ? columns : rows;
 	chi_variable_plan wide = *plan;
 	double *vectors = chi_alloc_array((size_t) n + 1, sizeof *vectors);
-	if (vectors == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(vectors));
 	wide.options.dtype = CHOIR_F64;
 	normal(&wide, vectors, n, 1);
 	for (int64_t k = 0; k < fewer; k++)

@@ -30,8 +30,7 @@ static choir_status make(chi_copy *c, const choir_tensor *t, choir_dtype dtype, 
 	if (c->narrow[which].buffer == NULL)
 		c->narrow[which].buffer =
 				chi_buffer_new(c->device, (size_t) v->elements * chi_dtype_size(dtype));
-	if (c->narrow[which].buffer == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(c->narrow[which].buffer));
 	const choir_buffer in = { t->data, CHOIR_F32, t->shape };
 	choir_buffer out = { c->narrow[which].buffer->memory, dtype, t->shape };
 	CHOIR_TRY(chi_kernel_run(t->frame->stream, "cast", 1, &in, &out, NULL));
@@ -50,8 +49,7 @@ static choir_tensor *narrow(const choir_tensor *t, choir_dtype dtype)
 	chi_mutex_unlock(&c->narrow_lock);
 	if (status != CHOIR_OK) {
 		chi_error_prefix("variable \"%s\"", c->source.name);
-		chi_frame_record_error(t->frame);
-		return NULL;
+		return chi_frame_record_null(t->frame);
 	}
 	chi_buffer *buffer = c->narrow[which].buffer;
 	choir_tensor *out = chi_tensor_on(t->frame, buffer, buffer->memory, dtype, &t->shape);

@@ -43,10 +43,8 @@ choir_tensor *chi_shards_join_rows(int64_t n, choir_tensor *rows[])
 choir_tensor *chi_shards_view(choir_variable *parent, choir_frame *f)
 {
 	choir_tensor **rows = chi_arena_alloc(&f->arena, (size_t) parent->shards * sizeof *rows);
-	if (rows == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (rows == NULL)
+		return chi_frame_record_null(f);
 	for (int i = 0; i < parent->shards; i++)
 		if ((rows[i] = chi_variable_view(parent->shard[i], 0, f)) == NULL)
 			return NULL;

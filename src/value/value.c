@@ -67,11 +67,9 @@ choir_tensor *choir_value_local(choir_value *v, int index)
 {
 	if (v == NULL)
 		return NULL;
-	if (v->frame == NULL) {
-		choir_fail(
+	if (v->frame == NULL)
+		return chi_fail_null(
 				CHOIR_INVALID, "value: variable \"%s\" has no frame; read it", v->variable->name);
-		return NULL;
-	}
 	if (v->kind == CHOIR_VALUE_VARIABLE && index >= 0 && index < choir_value_local_count(v))
 		return chi_variable_view(v->variable, index, v->frame);
 	if (v->component == NULL || index < 0 || index >= v->count)

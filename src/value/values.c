@@ -119,12 +119,9 @@ choir_status chi_values_put(choir_values *set, const char *name, choir_value *v)
 		return choir_error_status();
 	chi_leaf *leaf = chi_values_leaf(set, name);
 	if (leaf == NULL) {
-		void *array = set->leaf;
-		const bool grown = chi_grow(&array, &set->capacity, set->n + 1, sizeof(chi_leaf));
-		set->leaf = array;
+		const bool grown = chi_grow(&set->leaf, &set->capacity, set->n + 1, sizeof(chi_leaf));
 		const char *kept = grown ? chi_arena_strdup(&set->frame->arena, name) : NULL;
-		if (kept == NULL)
-			return CHOIR_NO_MEMORY;
+		CHOIR_TRY(chi_made(kept));
 		leaf = &set->leaf[set->n++];
 		leaf->name = kept;
 	}
@@ -308,8 +305,7 @@ choir_status choir_values_split(choir_values *set, const char *name, choir_tenso
 	const int64_t all = t->shape.dim[0];
 	int64_t first = 0, here = 0;
 	int64_t *rows = chi_arena_alloc(&set->frame->arena, (size_t) n * sizeof *rows);
-	if (rows == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(rows));
 	for (int i = 0; i < set->before; i++)
 		first += chi_share_of(all, set->in_sync, i);
 	for (int i = 0; i < n; i++)

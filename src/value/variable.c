@@ -257,8 +257,7 @@ void chi_variable_leave(choir_variable *v)
 static choir_status fetch_relaxed(const choir_variable *v, const chi_copy *c, choir_tensor *t)
 {
 	void *host = chi_alloc_aligned(chi_variable_bytes(v));
-	if (host == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(host));
 	chi_copy_atomic(host, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
 	const choir_status status = chi_tensor_from_host(t, host);
 	chi_free(host);
@@ -278,10 +277,7 @@ static choir_tensor *fetch(choir_variable *v, const chi_copy *c, choir_frame *f)
 	else
 		status = chi_device_copy(f->stream, f->device, t->data, c->device, c->buffer->memory,
 				chi_variable_bytes(v));
-	if (status == CHOIR_OK)
-		return t;
-	chi_frame_record_error(f);
-	return NULL;
+	return status == CHOIR_OK ? t : chi_frame_record_null(f);
 }
 
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f)
@@ -289,10 +285,8 @@ choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f)
 	if (v->shards > 0)
 		return chi_shards_view(v, f);
 	const chi_copy *c = &v->copy[copy];
-	if (chi_variable_enter_to_read(v) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (chi_variable_enter_to_read(v) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	choir_tensor *t = NULL;
 	if (chi_variable_check_defined(v, copy, f) != CHOIR_OK) {
 	} else if (v->concurrency != CHI_EXCLUSIVE || !chi_device_shares(c->device, f->device)) {
@@ -395,8 +389,7 @@ static choir_status run_on(
 		choir_device *d, const char *kernel, const choir_buffer in[2], choir_buffer *out)
 {
 	chi_stream *s = chi_stream_new(d);
-	if (s == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s));
 	const choir_status status = chi_kernel_run(s, kernel, 2, in, out, NULL);
 	chi_stream_free(s);
 	return status;
@@ -408,8 +401,7 @@ static choir_status put_relaxed(
 {
 	const size_t bytes = chi_variable_bytes(v);
 	char *host = chi_alloc_aligned(2 * bytes);
-	if (host == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(host));
 	choir_status status = chi_tensor_to_host(value, host);
 	const choir_buffer in[2] = { { host + bytes, v->dtype, { 1, { v->elements } } },
 		{ host, v->dtype, { 1, { v->elements } } } };
@@ -447,8 +439,7 @@ choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, c
 	CHOIR_TRY(chi_variable_check_written(v, t));
 	choir_frame *f = t->frame;
 	choir_tensor *value = written_value(v, f, t);
-	if (value == NULL)
-		return chi_frame_status(f);
+	CHOIR_TRY(chi_frame_made(f, value));
 	if (chi_variable_enter(v) != CHOIR_OK)
 		return chi_frame_record_error(f);
 	const choir_status status = write_value(v, copy, op, value);
@@ -464,8 +455,7 @@ static choir_status copy_host(choir_device *d, void *to, const void *from, size_
 		return CHOIR_OK;
 	}
 	chi_stream *s = chi_stream_new(d);
-	if (s == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s));
 	choir_status status = chi_stream_copy(s, to, from, bytes);
 	if (status == CHOIR_OK)
 		status = chi_stream_wait(s);

@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const chi_process_options standard = { .in = -1, .out = -1, .err = -1, .keep = -1 };
@@ -99,6 +100,16 @@ TEST(a_program_that_is_not_there_is_named)
 	o.arguments = words;
 	assert_int_equal(chi_process_start(&p, &o), CHOIR_NOT_FOUND);
 	assert_text_holds(choir_error(), "no-such-program");
+	const char *const script[] = { path, NULL };
+	snprintf(path, sizeof path, "/tmp/choir_process_%ld", (long) getpid());
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs("#!/no/such/interpreter\n", f) >= 0 && fchmod(fileno(f), 0700) == 0);
+	assert_int_equal(fclose(f), 0);
+	o.arguments = script;
+	assert_int_equal(chi_process_start(&p, &o), CHOIR_NOT_FOUND);
+	assert_text_holds(choir_error(), "choir_process_*interpreter");
+	assert_int_equal(unlink(path), 0);
 	o.arguments = directory;
 	assert_int_equal(chi_process_start(&p, &o), CHOIR_IO);
 	assert_int_equal(p.pid, 0);

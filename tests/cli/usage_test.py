@@ -4,9 +4,10 @@ fails, one line that says what is wrong, and known names where one is not known.
 import json
 import pathlib
 import re
+import signal
 import subprocess
 
-from command import SOURCE, Case, main
+from command import COMMAND, SOURCE, Case, main
 
 COMMANDS = ("train", "predict", "sample", "export", "import", "inspect", "replay", "report", "trace", "run", "status", "serve", "key", "devices", "doctor",
             "bench train", "bench kernels", "bench all-reduce", "bench run", "bench fit", "bench input", "bench closures")
@@ -113,6 +114,34 @@ class Usage(Case):
         self.assertEqual(path.read_bytes(), key)
         self.fail_with(1, "Not a directory", "key", str(path / "below"))
         self.fail_with(2, "FILE", "key")
+
+    def serve(self, stderr=subprocess.DEVNULL, **more):
+        """A server that listens."""
+        server = subprocess.Popen([COMMAND, "serve", "--address", f"unix:{self.folder}/s", "--devices", "cpu:0"],
+                                  stdout=subprocess.PIPE, stderr=stderr, text=True, **more)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.kill)
+        self.assertIn("listens at", server.stdout.readline())
+        return server
+
+    def test_a_server_ends_by_a_signal(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            server = self.serve()
+            server.send_signal(number)
+            self.assertEqual((server.wait(30), list(self.folder.iterdir())), (0, []))
+        server = self.serve(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # as nohup
+        server.send_signal(signal.SIGHUP)
+        self.succeed("devices", f"remote:unix:{self.folder}/s")
+        server.terminate()
+        self.assertEqual(server.wait(30), 0)
+
+    def test_the_reader_of_a_servers_log_may_end(self):
+        server = self.serve(stderr=subprocess.STDOUT)
+        server.stdout.close()
+        for _ in range(2):  # each program is a line of the log
+            self.succeed("devices", f"remote:unix:{self.folder}/s")
+        server.terminate()
+        self.assertEqual(server.wait(30), 0)
 
     def test_manual(self):
         from command import SOURCE

@@ -93,6 +93,21 @@ TEST(evaluate_measures_without_training)
 	choir_strategy_free(t.strategy);
 }
 
+TEST(a_prediction_needs_no_labels)
+{
+	static const float inputs[3][FEATURES] = { { 1 }, { 0, 1 }, { 0, 0, 1 } };
+	training t = training_open("cpu:0,cpu:1", 2);
+	const choir_column column = { "x", CHOIR_F32, CHOIR_SHAPE(FEATURES), inputs };
+	choir_distributed_dataset *data = choir_strategy_distribute_dataset(t.strategy,
+			choir_dataset_batch(choir_memory_dataset_new(3, 1, &column, false), 2), NULL);
+	assert_non_null(data);
+	assert_failed(choir_evaluate(t.model, data), CHOIR_INVALID, "evaluate*1 columns*labels");
+	choir_frame *f = choir_frame_new(NULL);
+	assert_shape(choir_predict(t.model, data, f), CHOIR_SHAPE(3, CLASSES));
+	choir_frame_free(f);
+	choir_strategy_free(t.strategy);
+}
+
 typedef struct {
 	int64_t next;
 	int calls;

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "strategy/strategy.h"
 #include "tensor/buffer_pool.h"
 #include "test.h"
 
@@ -54,6 +55,43 @@ TEST(six_items_in_a_batch_of_eight_are_four_and_two)
 	}
 	choir_values_free(batch);
 	choir_strategy_free(s);
+}
+
+static int owned(const choir_strategy *s)
+{
+	int n = 0;
+	for (const chi_stateful *o = s->stateful; o != NULL; o = o->next)
+		n++;
+	return n;
+}
+
+// In any order, in the middle of a pass, and with a thread that reads ahead.
+TEST(a_freed_dataset_leaves_the_others)
+{
+	choir_distributed_dataset_free(NULL);
+	for (int freed = 0; freed < 3; freed++) {
+		choir_strategy *s = mirrored(2, NULL);
+		choir_distributed_dataset *data[3];
+		choir_values *batch[3] = { NULL, NULL, NULL };
+		int64_t next[3] = { 0, 0, 0 };
+		for (int i = 0; i < 3; i++) {
+			data[i] = choir_strategy_distribute_dataset(s, choir_dataset_batch(counting(13), 5),
+					CHOIR_OPTIONS(
+							choir_input_options, .read_ahead = i == 1 ? CHOIR_ON : CHOIR_OFF));
+			assert_non_null(data[i]);
+			assert_batch(data[i], &batch[i], &next[i], ROWS(3, 2));
+		}
+		assert_int_equal(owned(s), 3);
+		choir_distributed_dataset_free(data[freed]);
+		choir_values_free(batch[freed]);
+		assert_int_equal(owned(s), 2);
+		for (int i = 0; i < 3; i++)
+			if (i != freed) {
+				assert_batch(data[i], &batch[i], &next[i], ROWS(3, 2));
+				choir_values_free(batch[i]);
+			}
+		choir_strategy_free(s);
+	}
 }
 
 // The numbers of a whole pass, in the order of the replicas; and rewinds.

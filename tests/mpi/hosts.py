@@ -108,7 +108,7 @@ class Hosts:
 
     def run(self, name, text, where, attempts=1):
         """Runs commands on a host, and gives what they have printed. Repeats them only where MPICH's launcher itself
-        fails: between hosts a worker may have to leave MPI_Finalize, which does not come back (mpi/mpi.c)."""
+        fails: a worker that comes late has to leave MPI_Finalize, which does not come back (mpi/mpi.c)."""
         # bash: %1 names a job there also without a terminal
         line = [str(self.folder / "enter"), name, "bash", "-e", "-c", f"cd {where}\n{text}"]
         with open(where / f"output.{name}", "a+") as output:
@@ -203,7 +203,7 @@ def run_tables(hosts, page, folder):
             if mpi not in MPIS and "--mpi none" not in command and command != "choir run -- ./program":
                 continue
             line = re.sub(r"^mpirun\b", f"mpirun.{mpi}", command)  # the system's choice is one of them
-            said = hosts.run("a", line, where, attempts=5 if line.startswith("mpirun.mpich") else 1)
+            said = hosts.run("a", line, where, attempts=2 if line.startswith("mpirun.mpich") else 1)
             workers = int((re.search(r"-n (\d)", command) or [0, 1])[1])
             places = [said.count(f"on {name}\n") for name in NAMES]
             if places != ([workers // 2] * 2 if "host" in command else [workers, 0]):

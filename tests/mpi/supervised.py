@@ -11,6 +11,7 @@ import pathlib
 import pty
 import random
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -45,6 +46,8 @@ class Job:
     def __init__(self, *options, program, workers=WORKERS, mpi=MPI, folder=None, terminal=None, **more):
         self.folder = pathlib.Path(folder or tempfile.mkdtemp())
         self.events_file = self.folder / "events"
+        self.sockets = self.folder / "sockets"
+        self.sockets.mkdir(exist_ok=True)
         self.mark = f"supervised-{os.getpid()}-{random.random()}"
         line = [CHOIR, "run", "-n", str(workers), "--mpi", mpi, "--events", str(self.events_file), *options,
                 "--", *program]
@@ -52,8 +55,10 @@ class Job:
         at_terminal = {"start_new_session": True, "pass_fds": (terminal,),
                        "preexec_fn": lambda: fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)} if terminal else {}
         self.process = subprocess.Popen(line, cwd=self.folder, stdout=self.output, stderr=subprocess.STDOUT,
-                                        stdin=subprocess.DEVNULL, env=environment(MARK=self.mark, **more),
-                                        **at_terminal)
+                                        stdin=subprocess.DEVNULL, env=self.environment(**more), **at_terminal)
+
+    def environment(self, **more):
+        return environment(MARK=self.mark, XDG_RUNTIME_DIR=str(self.sockets), **more)
 
     def said(self):
         return (self.folder / "output").read_text(errors="replace")
@@ -93,8 +98,8 @@ class Job:
             return sys.exit(f"not over after {seconds} s: {self.said()[-3000:]}")
 
     def left(self):
-        """Processes of the job: all have its mark in their environment."""
-        found = []
+        """Sockets and processes of the job: all processes have its mark in their environment."""
+        found = list(self.sockets.glob("choir/*"))
         for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
             try:
                 if self.mark.encode() in path.read_bytes():
@@ -284,12 +289,19 @@ def stop():
         if failure["worker"] != worker or not 0.5 < late < 10:
             sys.exit(f"named after {late} s: {said[-2000:]}")
     with tempfile.TemporaryDirectory() as folder:  # SIGTERM: all save and stop; then it goes on
-        job = Job(program=training(10000, folder), folder=folder)
+        job = Job("--lost-after", "60", program=training(10000, folder), folder=folder)
         job.started()
         state = subprocess.run([CHOIR, "status", str(job.process.pid)], capture_output=True, text=True,
-                               env=environment(), timeout=20, check=False)
+                               env=job.environment(), timeout=20, check=False)
         if state.returncode != 0 or f"worker {WORKERS - 1} (" not in state.stdout:
             sys.exit(f"choir status: {state}")
+        job.process.send_signal(signal.SIGSTOP)
+        for name in ([], [str(job.process.pid)]):
+            state = subprocess.run([CHOIR, "status", *name], capture_output=True, text=True, env=job.environment(),
+                                   timeout=20, check=False)
+            if state.returncode != 1 or f"job {job.process.pid} does not answer" not in state.stderr:
+                sys.exit(f"choir status of a stopped choir run: {state}")
+        job.process.send_signal(signal.SIGCONT)
         job.process.send_signal(signal.SIGTERM)
         job.need(75, "stopped by a signal after step")
 
@@ -301,6 +313,11 @@ def ends():
     Job(program=["sh", "-c", "exit 0"]).need(1, "exited with status 0", "choir_cluster_new")
     Job(program=["sh", "-c", "kill -SEGV $$"]).need(1, "killed by SIGSEGV")
     Job(program=["./no-such-program"]).need(1, "no-such-program", "No such file")
+    Job("--events", "/no/such/folder/events", program=["true"]).need(1, "--events /no/such/folder/events: No such")
+    with tempfile.TemporaryDirectory() as folder:
+        job = Job("--events", "/dev/full", program=training(1, folder), folder=folder)
+        weights(job.need(1, "--events /dev/full: write failed"))
+        Job("--events", "/dev/full", program=["false"], folder=folder).need(1, "--events /dev/full: write failed")
     # Orphans in sessions of their own end with the job.
     Job(program=["sh", "-c", "setsid sleep 1000 & exit 3"]).need(1, "exited with status 3")
     job = Job(program=["sleep", "1000"])
@@ -397,10 +414,22 @@ def servers():
         # A checkpoint may be newer than the last report about it.
         if newest != made or len(told) != 3 or any(int(a) > int(b) for a, b in zip(told, resumed, strict=True)):
             sys.exit(f"step {newest}, {made} updates: {said[-3000:]}")
+    with tempfile.TemporaryDirectory() as folder:  # killed processes leave no sockets
+        for way in ("SIGINT twice", "choir run"):
+            job = Job("--servers", "2", program=asynchronous(100000, folder), workers=4, folder=folder)
+            job.wait_for("step")
+            end_job(job, way, None)
+            job.need(128 + signal.SIGINT if way == "SIGINT twice" else -signal.SIGKILL)
+            job.events_file.unlink()
     with tempfile.TemporaryDirectory() as folder:  # on two hosts, which agree on addresses and a key
         job = Job("--servers", "2", "--hosts", "127.0.0.1:2,me@127.0.0.2:3", "--address", "127.0.0.1", "--launcher",
                   script(folder, "shell", SHELL), program=asynchronous(3, folder), workers=5, folder=folder)
         weights(job.need(0, "[0] weights"))
+        job = Job("--servers", "1", "--hosts", "127.0.0.1:3,bad", "--address", "127.0.0.1", "--launcher", f"{folder}/shell",
+                  program=asynchronous(100000, folder), workers=4, folder=folder)
+        job.until(lambda: "it does not start again" in job.said() or job.process.poll() is not None)
+        job.process.send_signal(signal.SIGTERM)
+        job.need(75, "worker 3 has not joined: shell to host bad exited with status 255", "it starts again")
         job = Job("--servers", "1", "--hosts", "a", "--min", "2", program=["true"], workers=4, folder=folder)
         job.need(1, "at least 2 workers with 1 servers given; a coordinator, the servers and at least 1 worker")
     with tempfile.TemporaryDirectory() as folder:  # without choir run; a worker has another option
@@ -437,6 +466,14 @@ def progress():
         if status != 0 or len(steps) < 2 or steps != sorted(steps) or shown.pop() != "" or \
                 not all(re.match(r"\[[012]\] |choir run: ", row) for row in shown):
             sys.exit(f"exit {status}: {said[-3000:]!r}")
+    with tempfile.TemporaryDirectory() as folder:  # a reader that pauses, such as less, ends nothing
+        many = ["sh", "-c", f"yes | head -100000; exec {shlex.join(training(1, folder))}"]
+        process = subprocess.Popen([CHOIR, "run", "--lost-after", "1", "--", *many], stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment(), text=True)
+        time.sleep(3)
+        said = process.communicate(timeout=SECONDS)[0]
+        if process.returncode != 0 or said.count("[0] y\n") != 100000 or "[0] weights" not in said:
+            sys.exit(f"exit {process.returncode}: {said[-3000:]}")
 
 
 def script(folder, name, text):
@@ -451,12 +488,14 @@ def hang():
     with tempfile.TemporaryDirectory() as folder:
         real = {"none": SHELL, "openmpi": "mpirun.openmpi \"$@\"\n", "mpich": "mpiexec.mpich \"$@\"\n"}[MPI]
         text = real.replace("exec ", "")
-        slow = script(folder, "slow", f"trap '' TERM\n{text}while :; do sleep 1; done\n")
+        slow = script(folder, "slow", f"trap told=late TERM\n{text}while :; do [ -z $told ] && sleep 0.01 || echo $told; done\n")
         job = Job("--launcher", slow, "--restarts", "1", *HOSTS, program=training(100000, folder), folder=folder)
         for attempt in (1, 2):
             os.kill(job.started(attempt)[0], signal.SIGKILL)
             job.wait_for("failure", attempt)
-        job.need(1, "killed by SIGKILL", "gives up after 1 restart", "slow (pid ", "does not end; killed")
+        said = job.need(1, "killed by SIGKILL", "gives up after 1 restart", "slow (pid ", "does not end; killed")
+        if "late" in said:
+            sys.exit(f"noise of a killed launcher: {said[-3000:]}")
     with tempfile.TemporaryDirectory() as folder:
         silent = script(folder, "silent", "trap '' TERM\nwhile :; do sleep 1; done\n")
         job = Job("--launcher", silent, *HOSTS, "--start-timeout", "1", program=["true"], folder=folder)
@@ -504,6 +543,8 @@ def ssh():
     with tempfile.TemporaryDirectory() as folder:
         shell = script(folder, "shell", SHELL)
         common = ["--launcher", shell, "--address", "127.0.0.1"]
+        Job("--hosts", "a", "--launcher", shell + " -p 22" * 40, "--address", "127.0.0.1", program=training(1, folder)[:-4],
+            workers=1, folder=folder).need(0, "[0] weights")
         many = training(2, folder)[:-4]
         job = Job("--hosts", "a,b:2", *common, program=many, workers=3, folder=folder)
         weights(job.need(0, "[2] weights"))

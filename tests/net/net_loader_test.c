@@ -10,6 +10,7 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -341,7 +342,7 @@ TEST(wrong_addresses_are_named)
 {
 	const chi_key key = key_of(1);
 	static const char *const wrong[] = { "", ":", "host", "host:", "host:x", "host:123456",
-		":7000", "[::1]", "unix:" };
+		":7000", "[::1]", "127.0.0.1:65536", "[::1]:x", "unix:" };
 	chi_connections *c = chi_connections_open(&key, false),
 					*bare = chi_connections_open(NULL, false);
 	uint64_t number;
@@ -350,6 +351,7 @@ TEST(wrong_addresses_are_named)
 		assert_int_equal(c->table.connect(c->self, wrong[i], &number), CHOIR_INVALID);
 		assert_int_equal(
 				c->table.listen(c->self, wrong[i], &number, bound, sizeof bound), CHOIR_INVALID);
+		assert_non_null(strstr(choir_error(), wrong[i]));
 	}
 	memset(text, 'a', sizeof text - 1);
 	memcpy(text, "unix:", 5);
@@ -361,6 +363,52 @@ TEST(wrong_addresses_are_named)
 		assert_int_equal(
 				c->table.connect(c->self, "no.such.host.invalid:9", &number), CHOIR_NOT_FOUND);
 	chi_connections_free(bare);
+	chi_connections_free(c);
+}
+
+static bool listens_at(const char *host, const char *port)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t) atoi(port)) };
+	inet_pton(AF_INET, host, &to.sin_addr);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const bool connected = connect(fd, (const struct sockaddr *) &to, sizeof to) == 0;
+	close(fd);
+	return connected;
+}
+
+static bool is_loopback_name(const char *name)
+{
+	const struct addrinfo hints = { .ai_family = AF_INET };
+	struct addrinfo *found;
+	if (getaddrinfo(name, NULL, &hints, &found) != 0)
+		return false;
+	const struct sockaddr_in *first = (const struct sockaddr_in *) (const void *) found->ai_addr;
+	const bool loopback = ntohl(first->sin_addr.s_addr) >> 24 == 127;
+	freeaddrinfo(found);
+	return loopback;
+}
+
+// Other hosts know another address by this machine's name.
+TEST(a_host_name_of_the_loopback_address_means_all_addresses)
+{
+	const chi_key key = key_of(1);
+	char name[64] = "", address[80], bound[80];
+	uint64_t named, fixed;
+	assert_int_equal(gethostname(name, sizeof name - 1), 0);
+	if (!has_tcp() || !is_loopback_name(name) || strstr(name, "localhost") != NULL)
+		skip();
+	chi_connections *c = chi_connections_open(&key, false);
+	snprintf(address, sizeof address, "%s:0", name);
+	assert_int_equal(c->table.listen(c->self, address, &named, bound, sizeof bound), CHOIR_OK);
+	assert_int_equal(strncmp(bound, name, strlen(name)), 0);
+	assert_true(listens_at("127.9.9.9", strrchr(bound, ':') + 1));
+	static const char *const exact[] = { "127.0.0.1:0", "localhost:0" };
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(
+				c->table.listen(c->self, exact[i], &fixed, bound, sizeof bound), CHOIR_OK);
+		assert_true(listens_at("127.0.0.1", strrchr(bound, ':') + 1));
+		assert_false(listens_at("127.9.9.9", strrchr(bound, ':') + 1));
+	}
 	chi_connections_free(c);
 }
 
@@ -406,7 +454,8 @@ TEST(keys_are_files_of_their_owner)
 	assert_memory_equal(key.bytes, again.bytes, 32);
 	assert_true(chi_key_job(&key) == chi_key_job(&again) && chi_key_job(&key) != 0);
 	assert_int_equal(symlink(path, link), 0);
-	assert_int_equal(chi_key_read(link, &again), CHOIR_IO);
+	assert_int_equal(chi_key_read(link, &again), CHOIR_INVALID);
+	assert_text_holds(choir_error(), "link");
 	assert_int_equal(chmod(path, 0640), 0);
 	assert_int_equal(chi_key_read(path, &again), CHOIR_INVALID);
 	assert_text_holds(choir_error(), "640");

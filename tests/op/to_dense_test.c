@@ -53,13 +53,9 @@ TEST(operations_refuse_them)
 // An operation that reads rows 2, 0 and 2 of its input, with slices as its gradient.
 static const int32_t read_rows[] = { 2, 0, 2 };
 
-static choir_status infer(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer(chi_result *r)
 {
-	(void) n, (void) attributes;
-	*dtype = in[0]->dtype;
-	*shape = in[0]->shape;
-	shape->dim[0] = 3;
+	r->shape.dim[0] = 3;
 	return CHOIR_OK;
 }
 
@@ -72,13 +68,11 @@ static choir_status forward(const chi_node *node)
 	return CHOIR_OK;
 }
 
-static choir_status backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status backward(const chi_node *node, const chi_backward *g)
 {
-	(void) want;
-	choir_tensor *rows = choir_constant(dy->frame, CHOIR_I32, CHOIR_SHAPE(3), read_rows);
-	gradient[0] = chi_slices_new(dy, rows, node->in[0]->shape.dim[0]);
-	return gradient[0] == NULL ? chi_frame_status(dy->frame) : CHOIR_OK;
+	choir_tensor *rows = choir_constant(g->dy->frame, CHOIR_I32, CHOIR_SHAPE(3), read_rows);
+	g->gradient[0] = chi_slices_new(g->dy, rows, node->in[0]->shape.dim[0]);
+	return g->gradient[0] == NULL ? chi_frame_status(g->dy->frame) : CHOIR_OK;
 }
 
 static const chi_op lookup_op = {

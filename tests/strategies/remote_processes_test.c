@@ -152,7 +152,7 @@ TEST(training_has_the_bits_of_one_process)
 			fail_msg("%s: %s", devices[i], choir_error());
 		assert_int_equal(hash, local);
 		if (i < 5) // with the host's memory, sums go by pieces
-			assert_in_range(waits, 1, 4);
+			assert_in_range(waits, 1, i == 0 ? 3 : 2); // replicas of one device take turns
 	}
 	copy_between(a, b);
 	copy_between(a, c);

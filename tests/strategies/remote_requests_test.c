@@ -1,5 +1,7 @@
-// What servers ask each other: a transfer from memory that has been read before needs no question.
+// What a program asks servers, and what they ask each other: not what they were told, can read in
+// the other's memory, or know from the order of other streams.
 #include "base/process_memory.h"
+#include "base/thread.h"
 #include "choir/layer.h"
 #include "choir/op.h"
 #include "choir/optimizer.h"
@@ -7,6 +9,7 @@
 #include "choir/strategy.h"
 #include "choir/tape.h"
 #include "device/device.h"
+#include "device/remote/remote_client.h"
 #include "serve/peer_transfer.h"
 #include "serve/servers.h"
 #include "tensor/buffer_pool.h"
@@ -66,6 +69,113 @@ TEST(memory_is_located_once_until_its_server_frees_some)
 	chi_stream_free(t.here);
 }
 
+enum { FIRST, SECOND, THIRD, STREAMS };
+
+// On servers 0, 1 and 1. The third follows the second, which follows the first.
+typedef struct {
+	chi_stream *stream[STREAMS];
+	unsigned char *memory[STREAMS];
+} chain;
+
+static void open_chain(chain *c)
+{
+	servers_start();
+	for (int i = 0; i < STREAMS; i++) {
+		c->stream[i] = servers_stream(servers_device(i > FIRST, 0));
+		c->memory[i] = servers_allocate(c->stream[i], BYTES);
+	}
+}
+
+static void close_chain(chain *c)
+{
+	for (int i = 0; i < STREAMS; i++) {
+		chi_device_release(c->stream[i]->device, c->memory[i], BYTES);
+		chi_stream_free(c->stream[i]);
+	}
+}
+
+static void follow(const chain *c, int i, int other, uint64_t event)
+{
+	assert_int_equal(chi_stream_wait_event(c->stream[i], c->stream[other], event), CHOIR_OK);
+}
+
+static uint64_t fill(const chain *c, int i, size_t at)
+{
+	uint64_t event;
+	assert_int_equal(chi_stream_fill(c->stream[i], c->memory[i] + at, 1, 1), CHOIR_OK);
+	assert_int_equal(chi_stream_record_event(c->stream[i], &event), CHOIR_OK);
+	return event;
+}
+
+// at: of the byte that the first writes. Gives the number of requests.
+static uint64_t run_chain(const chain *c, size_t at, choir_status expected)
+{
+	const uint64_t before = chi_session_requests();
+	const uint64_t first = fill(c, FIRST, at);
+	follow(c, SECOND, FIRST, first);
+	const uint64_t second = fill(c, SECOND, 0);
+	follow(c, THIRD, SECOND, second);
+	follow(c, THIRD, FIRST, first);
+	assert_int_equal(chi_stream_wait(c->stream[THIRD]), expected);
+	return chi_session_requests() - before;
+}
+
+// A busy server may show its progress too late.
+TEST(a_server_reads_how_far_another_one_is)
+{
+	enum { TRIES = 50 };
+	uint64_t event, asked = 0;
+	chain c;
+	open_chain(&c);
+	for (int i = 0; i < TRIES; i++) {
+		const uint64_t before = chi_session_requests();
+		event = fill(&c, FIRST, 0);
+		chi_thread_nap(0.005);
+		follow(&c, SECOND, FIRST, event);
+		assert_int_equal(chi_stream_wait(c.stream[SECOND]), CHOIR_OK);
+		assert_in_range(chi_session_requests() - before, i == 0, 1);
+		asked += chi_session_requests() - before;
+	}
+	assert_in_range(asked, 1, TRIES - 1);
+	event = fill(&c, FIRST, 2 * BYTES); // fails
+	follow(&c, SECOND, FIRST, event);
+	assert_int_equal(chi_stream_wait(c.stream[SECOND]), CHOIR_CORRUPT);
+	assert_int_equal(chi_stream_wait(c.stream[FIRST]), CHOIR_CORRUPT);
+	close_chain(&c);
+}
+
+TEST(an_answer_tells_of_all_streams)
+{
+	chain c;
+	open_chain(&c);
+	follow(&c, THIRD, SECOND, fill(&c, SECOND, 0));
+	(void) fill(&c, THIRD, 0);
+	assert_int_equal(chi_stream_wait(c.stream[THIRD]), CHOIR_OK);
+	const uint64_t before = chi_remote_waits();
+	assert_int_equal(chi_stream_wait(c.stream[SECOND]), CHOIR_OK);
+	assert_int_equal(chi_remote_waits(), before);
+	close_chain(&c);
+}
+
+// From here on the servers do not read each other's memory.
+
+TEST(what_another_stream_has_waited_for_is_not_asked_again)
+{
+	chain c;
+	chi_process_memory_refuse(true);
+	open_chain(&c);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(run_chain(&c, 0, CHOIR_OK), 1);
+	for (int i = 0; i < 3; i++) { // the first fails
+		assert_int_equal(run_chain(&c, 2 * BYTES, CHOIR_CORRUPT), 1);
+		for (int k = 0; k < THIRD; k++)
+			assert_int_equal(chi_stream_wait(c.stream[k]), CHOIR_CORRUPT);
+		assert_int_equal(run_chain(&c, 0, CHOIR_OK), 1);
+	}
+	chi_process_memory_refuse(false);
+	close_chain(&c);
+}
+
 typedef struct {
 	choir_layer *net;
 	choir_optimizer *adam;
@@ -81,11 +191,11 @@ static choir_status step(choir_replica *r, void *user)
 	return choir_optimizer_minimize(t->adam, choir_mean(choir_square(y), CHOIR_ALL_AXES), tape);
 }
 
-// Each half of the sum needs the other server's gradients, and is read by the other server. Both
-// servers ask for each of these events, and where no memory lies.
-TEST(a_step_asks_for_events_only)
+// Each half of the sum needs the other server's gradients, and the other server reads its result.
+// That the result has been read is the third event of a server and a step.
+TEST(a_step_asks_for_few_events)
 {
-	enum { STEPS = 10, EVENTS = 5 };
+	enum { STEPS = 10, EVENTS = 3, READS = 2 };
 	training t = { 0 };
 	servers_start();
 	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(
@@ -96,12 +206,14 @@ TEST(a_step_asks_for_events_only)
 	}
 	uint64_t before = 0;
 	for (int i = 0; i < 2 * STEPS; i++) {
+		chi_process_memory_refuse(i > 0); // the first step writes what the optimizer needs
 		if (i == STEPS)
 			before = chi_session_requests();
 		if (choir_strategy_run(s, step, &t, NULL, NULL) != CHOIR_OK)
 			fail_msg("%s", choir_error());
 	}
-	assert_in_range(chi_session_requests() - before, STEPS, 2 * EVENTS * STEPS);
+	assert_in_range(chi_session_requests() - before, STEPS, 2 * (EVENTS + READS) * STEPS);
+	chi_process_memory_refuse(false);
 	choir_strategy_free(s);
 }
 

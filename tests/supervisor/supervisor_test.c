@@ -35,6 +35,7 @@ TEST(wrong_options_are_refused)
 	refuse(JOB(.stop_timeout = INFINITY), CHOIR_INVALID, "inf");
 	refuse(JOB(.mpi = "lam"), CHOIR_INVALID, "lam*openmpi, mpich or none");
 	refuse(JOB(.launcher = "ssh"), CHOIR_INVALID, "launcher");
+	refuse(JOB(.launcher = " ", .hosts = "a"), CHOIR_INVALID, "\" \"*command needed");
 	refuse(JOB(.hosts = "-x"), CHOIR_INVALID, "-x");
 	refuse(JOB(.hosts = "/no/such/file"), CHOIR_NOT_FOUND, "/no/such/file");
 	refuse(CHOIR_OPTIONS(choir_supervisor_options, .agent = "choir"), CHOIR_INVALID, "program");

@@ -1,9 +1,12 @@
 // How often the host waits in a step on devices with memory of their own: not more often for many
-// variables than for few.
+// variables than for few. What the waits report.
 #include "choir/op.h"
+#include "choir/replica.h"
+#include "choir/weights.h"
 #include "base/alloc.h"
 #include "far/far.h"
 #include "train/optimizer/optimizer.h"
+#include "device/device.h"
 #include "value/variable.h"
 #include "short.h"
 #include "test.h"
@@ -15,13 +18,22 @@ enum { MAX_VARIABLES = 60, WARM = 3, STEPS = SHORT ? 2 : 5 };
 typedef struct {
 	int variables;
 	bool reads; // what lies elsewhere is copied for each read, and waited for
+	bool breaks; // on the last device, work before the update fails
 	choir_variable *variable[MAX_VARIABLES];
 	choir_optimizer *optimizer;
 } model;
 
+static choir_status break_down(void *argument)
+{
+	(void) argument;
+	return choir_fail(CHOIR_CORRUPT, "queued work fails");
+}
+
 static choir_status step(choir_replica *r, void *user)
 {
 	const model *m = user;
+	if (m->breaks && choir_replica_id(r) == choir_replica_count(r) - 1)
+		CHOIR_TRY(far_submit(r->frame->stream->state, break_down, NULL, 0));
 	for (int i = 0; i < m->variables; i++) {
 		choir_tensor *gradient = m->reads
 				? choir_multiply(choir_variable_read(m->variable[i], r->frame),
@@ -93,6 +105,30 @@ TEST(nor_where_variables_lie_elsewhere)
 	compare("cpu:0,cpu:1", "far:0", 2, 1);
 	compare("far:0", "cpu:0", 1, 6);
 	compare("far:0,far:1", "cpu:0", 2, 9);
+}
+
+// The update is queued when the failure becomes known. It has not written.
+TEST(queued_work_may_fail_before_an_update)
+{
+	static const char *const devices[] = { "far:0", "far:0,far:1" };
+	for (int d = 0; d < 2; d++) {
+		model m = { .reads = true };
+		choir_strategy *s = choir_strategy_new("mirrored",
+				CHOIR_OPTIONS(choir_strategy_options, .replicas = d + 1, .devices = devices[d],
+						.timeout = 20));
+		open_model(&m, s, 6);
+		for (int i = 0; i < 3; i++) {
+			m.breaks = false;
+			assert_int_equal(choir_strategy_run(s, step, &m, NULL, NULL), CHOIR_OK);
+			const uint64_t hash = choir_strategy_hash(s);
+			m.breaks = true;
+			assert_int_equal(choir_strategy_run(s, step, &m, NULL, NULL), CHOIR_CORRUPT);
+			assert_text_holds(choir_error(),
+					d == 0 ? "queued work fails" : "replica 1*far:1*queued work fails");
+			assert_int_equal(choir_strategy_hash(s), hash);
+		}
+		choir_strategy_free(s);
+	}
 }
 
 // Of the first step, which makes what the later steps use again.

@@ -5,6 +5,7 @@ choir.op.relu(x), choir.op.sum(x, choir.op.ALL_AXES).
 """
 
 from . import op
+from .checkpoint import Checkpoints
 from .dataset import Dataset
 from .fit import Event, Model
 from .function import Function, function
@@ -13,5 +14,5 @@ from .library import Error, Status
 from .strategy import Replica, Strategy, Variable, initializer, regularizer
 from .tensor import Tape, Tensor
 
-__all__ = ["Dataset", "Error", "Event", "Function", "Layer", "Metric", "Model", "Optimizer", "Replica", "Status", "Strategy", "Tape",
+__all__ = ["Checkpoints", "Dataset", "Error", "Event", "Function", "Layer", "Metric", "Model", "Optimizer", "Replica", "Status", "Strategy", "Tape",
            "Tensor", "Variable", "function", "initializer", "layer", "op", "regularizer", "sequential"]

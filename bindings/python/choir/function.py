@@ -114,7 +114,7 @@ class Program:
         program = ffi.new("replay_program *", {"replica": self._replica, "guards": len(guards), "calls": len(calls),
                                                "tensors": self._tensors, "guard": guards, "call": calls, "returned": -1})
         to = None if found is None else found.numpy()
-        if found is not None:
+        if found is not None and to is not None:
             program.returned, program.shape = self._index[address(found.pointer)], lib.choir_tensor_shape(found.pointer)[0]
             program.to, program.bytes = ffi.cast("void *", ffi.from_buffer(to)), to.nbytes
         self._kept += [guards, calls, to]
@@ -137,7 +137,7 @@ class _Recorded(Run):
             return super().result_of(replica)
         program = replica.frame.program = Program(replica.id)
         try:
-            found = self.checked(self.step(replica))
+            found = self.checked(self.step(replica))  # type: ignore[misc]
         finally:
             replica.frame.program = None
         c_program, to = program.finish(found)
@@ -152,17 +152,17 @@ class _Recorded(Run):
             pointer_of("run", batch, "a batch of a Dataset")
         status = _run(strategy._pointer or strategy.pointer, self._replay, self.c_step, pointer, _NULL)
         if status or self._raised or late._raised or self._new or self._giving or self.results:
-            return self._finish(status)
+            return self._finish(strategy, status)
         return []
 
-    def _finish(self, status: int) -> list[np.ndarray]:
+    def _finish(self, strategy: Strategy, status: int) -> list[np.ndarray]:
         new, self._new = self._new, []
         try:
-            self.check(status, late)
+            self.check(status, strategy.calls, late)
             for one in new:
                 one[0].next, self.c_step.first = self.c_step.first, one[0]
                 if one[1] is not None:
-                    self._giving.append(one[:2])
+                    self._giving.append((one[0], one[1]))
             self._programs += new
             results = self.take_results()
             return [results[i] for i in sorted(results)]

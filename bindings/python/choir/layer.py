@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .library import check, ffi, lib, made
-from .options import constant, explain, number, options, parameters
-from .strategy import Calls, Replica, Variable, current, late
+from . import _declarations
+from .library import check, counted, ffi, lib, made, pointer_of
+from .names import LAYERS, METRICS, unknown
+from .options import LEFT_OUT, constant, explain, fields_of, names, number, options, parameters, placed
+from .strategy import Replica, Variable, current
 from .tensor import Tape, Tensor, own_frame
 
 
 class _Owned:
     """What a strategy owns: it is gone with the strategy."""
 
-    def __init__(self, pointer: Any) -> None:
-        self._strategy, self._pointer = current(), made(pointer)
+    _text = "that was not made"
+
+    def __init__(self, pointer: Any, kind: str, name: str | None = None) -> None:
+        self._strategy, self._pointer, self._text = current(), made(pointer), kind + (f' "{name}"' if name else "")
+
+    def __repr__(self) -> str:
+        return f"<choir.{type(self).__name__} {self._text}>"
 
     @property
     def pointer(self) -> Any:
@@ -29,6 +38,15 @@ class _Owned:
 
 class Layer(_Owned):
     """A layer: layer("dense", "hidden", 784, 128, "relu")."""
+
+    def __init__(self, pointer: Any, kind: str, name: str | None = None, layers: Sequence[Layer] = ()) -> None:
+        super().__init__(pointer, kind, name)
+        self.layers = list(layers)  # inside this one
+
+    def __repr__(self) -> str:
+        if "_text" not in self.__dict__ or self._strategy.closed:
+            return super().__repr__()
+        return f"<choir.Layer {self._text}: {counted(sum(math.prod(v.shape) for v in self.variables), 'parameter')}>"
 
     def __call__(self, x: Tensor, lengths: Any = None) -> Tensor:
         """Applies the layer; with lengths [n], to sequences [n, t, ..] with padding behind them."""
@@ -45,50 +63,76 @@ class Layer(_Owned):
         return [Variable.of(self._strategy, lib.choir_layer_variable(self.pointer, i))
                 for i in range(lib.choir_layer_variables(self.pointer))]
 
+    def get_weights(self) -> list[np.ndarray]:
+        """Copies of the values of the variables, in their order."""
+        return [v.numpy() for v in self.variables]
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Sets all variables, as to what get_weights gave. Nothing changes if a shape is wrong."""
+        variables, arrays = self.variables, [np.asarray(one) for one in weights]
+        if len(arrays) != len(variables):
+            raise ValueError(f"set_weights: {counted(len(arrays), 'array')}; expected {len(variables)}: "
+                             f"{', '.join(v.name for v in variables)}")
+        for v, array in zip(variables, arrays):
+            if array.shape != v.shape:
+                raise ValueError(f"set_weights: {v.name}: shape {list(array.shape)}; expected {list(v.shape)}")
+        for v, array in zip(variables, arrays):
+            v.assign(array.astype(v.dtype, copy=False))
+
 
 # What arguments of constructors are if they are left out. Other numbers must be given.
 _DEFAULTS = {"stride": 0, "padding": 0, "epsilon": 0, "thresholds": 0, "threshold": 0.5}
 
 
-def _made(what: str, kind: str, arguments: tuple[Any, ...]) -> Any:
-    """A choir_WHAT of choir_KIND_new with these arguments."""
-    name = f"choir_{kind}_new"
-    fn = getattr(lib, name, None)
-    if fn is None or ffi.typeof(fn).result != ffi.typeof(f"choir_{what} *"):
-        raise ValueError(f"{what}: {kind!r} is unknown; the kinds are those of choir/{what}.h")
-    types, named, given = ffi.typeof(fn).args, parameters(name), []
-    if len(arguments) > len(types):
-        raise TypeError(f"{what} {kind}: {len(arguments)} arguments; expected {len(types)}")
-    for type_, parameter, value in zip(types, named, list(arguments) + [None] * (len(types) - len(arguments))):
+@functools.cache
+def _kinds(what: str) -> list[str]:
+    """The kinds of layers or metrics that have a constructor."""
+    found = re.findall(rf"^choir_{what} \*choir_(\w+)_new\(", _declarations.C, re.M)
+    return [kind for kind in found if kind not in ("sequential", "metric")]
+
+
+def _made(what: str, kind: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, str | None]:
+    """A choir_WHAT of choir_KIND_new with these arguments, and its name."""
+    fn, named = getattr(lib, f"choir_{kind}_new"), parameters(f"choir_{kind}_new")
+    types, where = ffi.typeof(fn).args, f"{what} {kind}"
+    values = [None if one is LEFT_OUT else one for one in placed(where, types, named, arguments, keywords)]
+    given, name = [], values[0] if named[:1] == ["name"] else None
+    for type_, parameter, value in zip(types, named, values):
         if isinstance(value, str) and type_.kind == "pointer":
             value = ffi.new("char[]", value.encode())
         elif isinstance(value, Layer):
             value = value.pointer
-        elif type_.kind == "pointer":
+        elif type_.kind == "pointer" and fields_of(type_):
             value = options(type_, value)
-        elif value is None and type_.kind == "primitive":
+        elif value is None and (type_.kind == "primitive" or parameter == "name"):
             if parameter not in _DEFAULTS:
-                raise TypeError(f"{what} {kind}: {parameter} is missing; expected {', '.join(named)}")
+                raise TypeError(f"{where}: {parameter} is missing; expected {', '.join(named)}")
             value = _DEFAULTS[parameter]
         elif value is not None:
-            value = number(f"{what} {kind}: {parameter}", value, "zero" if parameter == "epsilon" else None)
+            value = number(f"{where}: {parameter}", value, "zero" if parameter == "epsilon" else None)
         try:
-            given.append(0 if value is None else constant(type_, value))
+            given.append((ffi.NULL if type_.kind == "pointer" else 0) if value is None else constant(type_, value))
         except ValueError as error:
-            raise ValueError(f"{what} {kind}: {parameter}: {error}") from None
-    explain(f"{what} {kind}", types, named, given)
-    return fn(*given)
+            raise ValueError(f"{where}: {parameter}: {error}") from None
+    explain(where, types, named, given)
+    return fn(*given), name
 
 
-def layer(kind: str, *arguments: Any) -> Layer:
-    """choir_KIND_new with these arguments: layer("conv2d", "c", 1, 32, 3, {"padding": -1})."""
+def layer(kind: str, *arguments: Any, **keywords: Any) -> Layer:
+    """choir_KIND_new with these arguments, by position or by name: layer("dense", "d", 784, 10, activation="relu").
+    Options are keywords, too: layer("conv2d", "c", 1, 32, 3, padding="same", stride=2)."""
     current()
-    return Layer(_made("layer", kind, arguments))
+    if kind not in (known := _kinds("layer")):
+        raise unknown("layer:", kind, known, LAYERS)
+    pointer, name = _made("layer", kind, arguments, keywords)
+    return Layer(pointer, kind, name, [one for one in (*arguments, *keywords.values()) if isinstance(one, Layer)])
 
 
 def sequential(*layers: Layer) -> Layer:
     """One layer that applies these, one after another."""
-    return Layer(lib.choir_sequential_new(len(layers), [one.pointer for one in layers]))
+    for one in layers:
+        pointer_of("sequential", one, "layers, as choir.sequential(a, b)")
+    return Layer(lib.choir_sequential_new(len(layers), [one.pointer for one in layers]), "sequential", None, layers)
 
 
 class Optimizer(_Owned):
@@ -96,14 +140,15 @@ class Optimizer(_Owned):
     choir_schedule, or a function that gives the learning rate for the number of updates so far."""
 
     def __init__(self, kind: str, **given: Any) -> None:
-        of = constant(ffi.typeof("choir_optimizer_kind"), kind)
-        current()
-        schedule = given.get("schedule")
+        kinds = names(ffi.typeof("choir_optimizer_kind"))
+        if kind not in kinds:
+            raise unknown("optimizer:", kind, kinds)
+        text = ", ".join([kind, *(f"{name}={value!r}" for name, value in given.items())])
+        calls, schedule = current().calls, given.get("schedule")
         if callable(schedule):
-            self._calls = Calls(late)
-            rate = self._calls.function("double(*)(int64_t, void *)", lambda step, _: schedule(step), math.nan)
+            rate = calls.function("double(*)(int64_t, void *)", lambda step, _: schedule(step), math.nan)
             given["schedule"] = {"kind": "function", "fn": rate}
-        super().__init__(lib.choir_optimizer_new(of, options(ffi.typeof("choir_optimizer_options *"), given)))
+        super().__init__(lib.choir_optimizer_new(kinds[kind], options(ffi.typeof("choir_optimizer_options *"), given)), text)
 
     def minimize(self, loss: Tensor, tape: Tape, variables: Sequence[Variable] | None = None) -> None:
         """The backward pass and the update of all variables, or of these: called in all replicas."""
@@ -127,7 +172,9 @@ class Optimizer(_Owned):
     @property
     def learning_rate(self) -> float:
         """The learning rate of the next update."""
-        return lib.choir_optimizer_learning_rate(self.pointer)
+        rate = lib.choir_optimizer_learning_rate(self.pointer)
+        self._strategy.calls.check(0)
+        return rate
 
     def set_learning_rate(self, rate: float) -> None:
         """Sets the rate that the schedule multiplies, outside of steps."""
@@ -140,14 +187,21 @@ class Optimizer(_Owned):
 
 class Metric(_Owned):
     """A metric by its kind, "mean", "accuracy", "r2" and so on, or by choir_KIND_new of choir/metric.h with more
-    arguments: Metric("p", "precision", 0.5)."""
+    arguments: Metric("p", "precision", 0.5). Without a kind, the name is the kind, or else it is a mean."""
 
-    def __init__(self, name: str, kind: str = "mean", *arguments: Any) -> None:
+    def __init__(self, name: str, kind: str | None = None, *arguments: Any, **keywords: Any) -> None:
         current()
-        if hasattr(lib, f"choir_{kind}_new"):
-            super().__init__(_made("metric", kind, (name, *arguments)))
+        kinds, made_by_name = names(ffi.typeof("choir_metric_kind")), _kinds("metric")
+        if kind is None:
+            kind = name if name in kinds or name in made_by_name else "mean"
+        if kind in made_by_name:
+            super().__init__(_made("metric", kind, (name, *arguments), keywords)[0], kind, name)
+        elif kind not in kinds:
+            raise unknown("metric:", kind, [*kinds, *made_by_name], METRICS)
+        elif arguments or keywords:
+            raise TypeError(f"metric {kind}: {counted(len(arguments) + len(keywords), 'argument')} beside the name; expected none")
         else:
-            super().__init__(lib.choir_metric_new(name.encode(), constant(ffi.typeof("choir_metric_kind"), kind)))
+            super().__init__(lib.choir_metric_new(name.encode(), kinds[kind]), kind, name)
 
     def update(self, values_or_labels: Tensor, scores: Tensor | None = None) -> None:
         check(values_or_labels._frame.call("choir_metric_update", self.pointer, values_or_labels.pointer,

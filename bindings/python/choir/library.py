@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import enum
 import os
 from collections.abc import Callable
 from typing import Any
@@ -19,8 +18,7 @@ ffi.cdef(_declarations.C)
 _inside = os.path.join(os.path.dirname(__file__), "libchoir.so.0.1")
 lib: Any = ffi.dlopen(os.environ.get("CHOIR_LIBRARY") or (_inside if os.path.exists(_inside) else "libchoir.so.0.1"))
 
-Status = enum.IntEnum("Status", {name.removeprefix("CHOIR_"): value for value, name in
-                                 ffi.typeof("choir_status").elements.items()})
+Status = _declarations.Status
 
 
 def address(pointer: Any) -> int:
@@ -37,14 +35,17 @@ def short(name: str, *arguments: Any) -> Callable[..., int]:
 class Error(Exception):
     """A failure of Choir: its status, and Choir's line of text."""
 
+    __module__ = "choir"  # for tracebacks
+
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status = Status(status)
 
 
 def failure() -> Error:
-    """The last failure of this thread."""
-    return Error(lib.choir_error_status(), ffi.string(lib.choir_error()).decode(errors="replace"))
+    """The last failure of this thread, without an earlier one, which an exception has told."""
+    text = ffi.string(lib.choir_error()).decode(errors="replace")
+    return Error(lib.choir_error_status(), text.partition("; the last failure before it: ")[0])
 
 
 def check(status: int) -> None:
@@ -67,3 +68,8 @@ def pointer_of(where: str, value: Any, expected: str) -> Any:
         return value.pointer
     except AttributeError:
         raise TypeError(f"{where}: {type(value).__name__}; expected {expected}") from None
+
+
+def counted(n: int, what: str) -> str:
+    """1 replica, 2 replicas."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -1,14 +1,17 @@
-"""The library's operations, by the signatures of its headers: choir.op.maximum(a, b)."""
+"""The library's operations, by the signatures of its headers: choir.op.maximum(a, b). help(choir.op.maximum) shows
+the header's comment."""
 
 from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from . import _declarations
 from .library import check, ffi, lib
-from .options import constant, explain, options, parameters
+from .options import LEFT_OUT, constant, explain, fields_of, options, parameters, placed
 from .tensor import Frame, Tensor, shape_of
 
 ALL_AXES = ffi.new("choir_axes *", [0xFFFFFFFF])[0]
@@ -22,7 +25,7 @@ def axis(*axes: int) -> Any:
 
 def _argument(frame: Any, type_: Any, value: Any) -> Any:
     if type_ == _TENSOR:
-        return frame.tensor(value).pointer
+        return ffi.NULL if value is None else frame.tensor(value).pointer
     if type_ == _FRAME:
         return frame.pointer
     if type_.kind == "pointer" and type_.item.kind == "struct" and (value is None or isinstance(value, dict)):
@@ -38,26 +41,53 @@ def _argument(frame: Any, type_: Any, value: Any) -> Any:
     return 0 if value is None and type_.kind == "enum" and type_.cname != "choir_dtype" else constant(type_, value)
 
 
+def _may_be_left_out(name: str, type_: Any, parameter: str) -> bool:
+    if (name, parameter) in (("gru", "state"), ("transpose", "axes")):
+        return True
+    return bool(fields_of(type_)) or (type_.kind == "enum" and type_.cname != "choir_dtype")
+
+
+@functools.cache
+def signature(name: str) -> inspect.Signature:
+    """The parameters of an operation. Fields of its options are keywords, too."""
+    types, kinds = ffi.typeof(getattr(lib, "choir_" + name)).args, inspect.Parameter
+    given = [kinds(parameter, kinds.POSITIONAL_OR_KEYWORD,
+                   default=None if _may_be_left_out(name, type_, parameter) else kinds.empty)
+             for type_, parameter in zip(types, parameters("choir_" + name))]
+    return inspect.Signature(given + [kinds(field, kinds.KEYWORD_ONLY, default=None)
+                                      for field in fields_of(types[-1])])
+
+
+def _bound(name: str, types: Sequence[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
+    """The arguments by position, with None for those that may be left out."""
+    named = parameters("choir_" + name)
+    given = placed(name, types, named, arguments, keywords)
+    for i, (type_, parameter) in enumerate(zip(types, named)):
+        if given[i] is LEFT_OUT:
+            if not _may_be_left_out(name, type_, parameter):
+                raise TypeError(f"{name}: {parameter} is missing; expected {', '.join(named)}")
+            given[i] = None
+    return given
+
+
 @functools.cache
 def _call(name: str) -> Callable[..., Tensor]:
     fn = getattr(lib, "choir_" + name)
     types = ffi.typeof(fn).args
     plain = len(types) if all(type_ == _TENSOR for type_ in types) else -1
 
-    def operation(*arguments: Any) -> Tensor:
-        if len(arguments) == plain: # most calls: without conversions
+    def operation(*arguments: Any, **keywords: Any) -> Tensor:
+        if len(arguments) == plain and not keywords:  # most calls: without conversions
             pointers = [a._pointer for a in arguments if type(a) is Tensor and a._frame._pointer is not None]
             if len(pointers) == plain:
                 frame, found = arguments[0]._frame, fn(*pointers)
                 if frame.program is not None and found:
                     frame.program.note("choir_" + name, pointers, found)
                 return Tensor(frame, found)
-        frame = next((getattr(a, "frame", a) for a in arguments if isinstance(getattr(a, "frame", a), Frame)), None)
+        given = _bound(name, types, arguments, keywords)
+        frame = next((getattr(a, "frame", a) for a in given if isinstance(getattr(a, "frame", a), Frame)), None)
         if frame is None:
             raise TypeError(f"{name}: no tensor; expected one or more")
-        if len(arguments) > len(types):
-            raise TypeError(f"{name}: {len(arguments)} arguments; expected {len(types)}")
-        given = list(arguments) + [None] * (len(types) - len(arguments)) # options may be left out
         try:
             given = [_argument(frame, *one) for one in zip(types, given)]
         except ValueError as error:
@@ -67,8 +97,9 @@ def _call(name: str) -> Callable[..., Tensor]:
         except (TypeError, OverflowError):
             explain(name, types, parameters("choir_" + name), given)
             raise
-    operation.__name__ = name
-    operation.__doc__ = f"choir_{name} of the C headers."
+    operation.__name__ = operation.__qualname__ = name
+    operation.__doc__ = _declarations.DOCS.get("choir_" + name) or f"choir_{name} of the C headers."
+    operation.__signature__ = signature(name)  # type: ignore[attr-defined]
     return operation
 
 
@@ -104,9 +135,20 @@ def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return Tensor(x.frame, values[0]), Tensor(x.frame, indices[0])
 
 
-def __getattr__(name: str) -> Callable[..., Tensor]:
+def _is_operation(name: str) -> bool:
     fn = getattr(lib, "choir_" + name, None)
-    if fn is None or ffi.typeof(fn).kind != "function" or ffi.typeof(fn).result != _TENSOR:
+    return fn is not None and ffi.typeof(fn).kind == "function" and ffi.typeof(fn).result == _TENSOR
+
+
+def __dir__() -> list[str]:
+    """The operations of choir/op.h and choir/nn.h."""
+    own = ["ALL_AXES", "axis", "concat", "split", "stack", "top_k"]
+    every = (name.removeprefix("choir_") for name in _declarations.DOCS)
+    return sorted({*own, *(name for name in every if _is_operation(name) and name != "custom_op_apply")})
+
+
+def __getattr__(name: str) -> Callable[..., Tensor]:
+    if not _is_operation(name):
         raise AttributeError(f"choir.op has no {name}; the operations are those of choir/op.h and choir/nn.h")
     globals()[name] = _call(name)  # the next use does not come here
     return globals()[name]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from .library import Error, Status, address, check, ffi, lib, made, pointer_of, short
-from .options import constant, options
-from .tensor import Frame, Tape, Tensor, own_frame, packed
+from .library import Error, Status, address, check, counted, ffi, lib, made, pointer_of, short
+from .names import unknown
+from .options import names, options
+from .tensor import Frame, Tape, Tensor, described, dtype_of, own_frame, packed
 
 
 _argument = short("choir_replica_arg", None, ctypes.c_char_p)
@@ -22,9 +24,8 @@ _tensor_type = ffi.typeof("choir_tensor *")
 class Calls:
     """Functions of Python that C calls. The first exception is kept, and ends the call of C."""
 
-    def __init__(self, raises: Calls | None = None) -> None:
-        """With raises, its next check raises what a function has raised."""
-        self._raised: list[BaseException] = raises._raised if raises else []
+    def __init__(self) -> None:
+        self._raised: list[BaseException] = []
         self._kept: list[Any] = []
 
     def note(self, error: BaseException) -> None:
@@ -75,9 +76,31 @@ class Variable:
         self._strategy.pointer  # raises if it is closed
         return self._pointer
 
+    def __repr__(self) -> str:
+        return f'<choir.Variable "{self.name}" {described(self._options().dtype, self.shape)}>'
+
+    def _options(self) -> Any:
+        found = ffi.new("choir_variable_options *", {"size": ffi.sizeof("choir_variable_options")})
+        check(lib.choir_variable_describe(self.pointer, found))
+        return found
+
     @property
     def name(self) -> str:
         return ffi.string(lib.choir_variable_name(self.pointer)).decode()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape = lib.choir_variable_shape(self.pointer)
+        return tuple(shape.dim[0:shape.rank])
+
+    @property
+    def dtype(self) -> np.dtype:
+        return dtype_of(self._options().dtype, "variable")
+
+    @property
+    def trainable(self) -> bool:
+        """Whether optimizers update the variable."""
+        return self._options().trainable == lib.CHOIR_ON
 
     def numpy(self) -> np.ndarray:
         """The value, outside of steps. In a step, r.read(variable) reads it."""
@@ -97,6 +120,9 @@ class Replica:
     """One replica in one call of a step."""
 
     __slots__ = ("frame", "_pointer")
+
+    def __repr__(self) -> str:
+        return "<choir.Replica that has returned>" if self.frame._pointer is None else f"<choir.Replica {self.id}>"
 
     def __init__(self, pointer: Any) -> None:
         self.frame, self._pointer = Frame(pointer.frame), pointer
@@ -137,6 +163,9 @@ class Replica:
         return found
 
     def read(self, variable: Variable) -> Tensor:
+        """The variable's value in this replica."""
+        if not isinstance(variable, Variable):
+            raise TypeError(f"read: {type(variable).__name__}; expected a Variable, as one of layer.variables")
         return Tensor(self.frame, self.frame.call("choir_variable_read", variable.pointer, self.frame.pointer))
 
     def all_reduce(self, tensor: Tensor, mean: bool = False) -> Tensor:
@@ -187,7 +216,7 @@ class Run(Calls):
             status = lib.choir_strategy_run(strategy.pointer, fn, user,
                                             ffi.NULL if batch is None else pointer_of("run", batch, "a batch of a Dataset"), ffi.NULL)
             if status or self._raised or late._raised:
-                self.check(status, late)
+                self.check(status, strategy.calls, late)
             results = self.take_results()
             return [results[i] for i in sorted(results)] if results else []
         finally:
@@ -226,7 +255,10 @@ def regularizer(l1: float = 0.0, l2: float = 0.0) -> contextlib.AbstractContextM
 
 def initializer(kind: str, scale: float = 0.0) -> contextlib.AbstractContextManager[None]:
     """A scope whose kernels begin by an initializer: "he_normal", "orthogonal" and so on."""
-    return _scope(lib.choir_scope_initializer, constant(ffi.typeof("choir_initializer"), kind), scale)
+    kinds = names(ffi.typeof("choir_initializer"))
+    if kind not in kinds:
+        raise unknown("initializer:", kind, kinds)
+    return _scope(lib.choir_scope_initializer, kinds[kind], scale)
 
 
 class Strategy:
@@ -247,8 +279,17 @@ class Strategy:
                 ffi.release(cluster)
         self._pointer = ffi.gc(made(lib.choir_strategy_new(
             kind.encode(), options(ffi.typeof("choir_strategy_options *"), given))), free)
-        self.closed = False
+        self.closed, self.seed = False, int(given.get("seed") or 0)
+        self.calls = Calls()  # functions of its optimizers
         self._runs: list[Run] = []  # that nobody uses
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<choir.Strategy, closed>"
+        devices = [ffi.string(lib.choir_device_name(lib.choir_strategy_worker_device(self.pointer, i))).decode()
+                   for i in range(lib.choir_strategy_worker_devices(self.pointer))]
+        name = ffi.string(lib.choir_strategy_name(self.pointer)).decode()
+        return f"<choir.Strategy {name}: {counted(self.replicas, 'replica')} on {', '.join(devices)}>"
 
     @property
     def pointer(self) -> Any:
@@ -276,20 +317,20 @@ class Strategy:
             _scopes.pop()
             check(lib.choir_scope_exit(scope))
 
-    def save(self, path: str, *, map: str | None = None, metadata: str | None = None) -> None:
+    def save(self, path: str | os.PathLike[str], *, map: str | None = None, metadata: str | None = None) -> None:
         """Saves all weights to a safetensors file; with a map, under the names of the map: map="torch"."""
         texts = [ffi.NULL if text is None else ffi.new("char[]", text.encode()) for text in (map, metadata)]
-        check(lib.choir_strategy_save(self.pointer, path.encode(), texts[1]) if map is None else
-              lib.choir_strategy_save_mapped(self.pointer, path.encode(), *texts))
+        check(lib.choir_strategy_save(self.pointer, os.fsencode(path), texts[1]) if map is None else
+              lib.choir_strategy_save_mapped(self.pointer, os.fsencode(path), *texts))
 
-    def restore(self, path: str, *, map: str | None = None) -> None:
+    def restore(self, path: str | os.PathLike[str], *, map: str | None = None) -> None:
         """Restores all weights from a safetensors file; with a map, those that the file has."""
         if map is None:
-            check(lib.choir_strategy_restore(self.pointer, path.encode()))
+            check(lib.choir_strategy_restore(self.pointer, os.fsencode(path)))
             return
         text = ffi.new("char[]", map.encode())
         options = ffi.new("choir_restore_options *", {"size": ffi.sizeof("choir_restore_options"), "map": text})
-        check(lib.choir_strategy_restore_partial(self.pointer, path.encode(), options))
+        check(lib.choir_strategy_restore_partial(self.pointer, os.fsencode(path), options))
 
     def hash(self) -> int:
         """A hash of all weights."""
@@ -297,8 +338,9 @@ class Strategy:
 
     def run_symbol(self, step: Any, user: Any = ffi.NULL, batch: Any = None) -> None:
         """Calls a C function, as lib.NAME of another cffi library, in every local replica."""
-        check(lib.choir_strategy_run(self.pointer, ffi.cast("choir_replica_fn *", step), user,
-                                     ffi.NULL if batch is None else pointer_of("run", batch, "a batch of a Dataset"), ffi.NULL))
+        status = lib.choir_strategy_run(self.pointer, ffi.cast("choir_replica_fn *", step), user,
+                                        ffi.NULL if batch is None else pointer_of("run", batch, "a batch of a Dataset"), ffi.NULL)
+        self.calls.check(status, late)
 
     def run(self, step: Callable[[Replica], Any], batch: Any = None) -> list[np.ndarray]:
         """Calls step in every local replica, with the parts of a Dataset's batch as arguments. Returns

@@ -16,18 +16,30 @@ _begin_tape = short("choir_tape_begin", None)
 _tape_type = ffi.typeof("choir_tape *")
 
 
-def packed(array: Any) -> tuple[np.ndarray, int, Any]:
+def packed(array: Any, what: str = "array") -> tuple[np.ndarray, int, Any]:
     """A C-ordered array of one of Choir's dtypes, its dtype and its shape. Another order is copied, and so is an
     integer dtype that a wider one holds. Another dtype is a TypeError."""
     array = np.asarray(array)
     array = np.require(array, WIDER.get(array.dtype.newbyteorder("=")), requirements="C")
     if array.dtype not in CODES:
-        raise TypeError(f"array: dtype {array.dtype}; expected {', '.join(map(str, [*CODES, *WIDER]))}. Convert it first, as by "
+        raise TypeError(f"{what}: dtype {array.dtype}; expected {', '.join(map(str, [*CODES, *WIDER]))}. Convert it first, as by "
                         "array.astype(numpy.float32)")
     if array.ndim > lib.CHOIR_MAX_RANK:
-        raise ValueError(f"array: rank {array.ndim}; expected at most {lib.CHOIR_MAX_RANK}")
+        raise ValueError(f"{what}: rank {array.ndim}; expected at most {lib.CHOIR_MAX_RANK}")
     shape = ffi.new("choir_shape *", {"rank": array.ndim, "dim": list(array.shape)})
     return array, CODES[array.dtype], shape[0]
+
+
+def dtype_of(code: int, what: str) -> np.dtype:
+    """The dtype of numpy."""
+    if code not in DTYPES:
+        raise TypeError(f"{what}: numpy has no dtype {ffi.string(lib.choir_dtype_name(code)).decode()}; cast it first")
+    return np.dtype(DTYPES[code])
+
+
+def described(dtype: int, shape: Any) -> str:
+    """A dtype and a shape as Choir's messages write them: f32 [2, 3]."""
+    return f"{ffi.string(lib.choir_dtype_name(dtype)).decode()} {list(shape)}"
 
 
 def shape_of(dims: Any) -> Any:
@@ -127,7 +139,7 @@ class Tape:
 class Tensor:
     """A value of a frame: its elements never change."""
 
-    __array_priority__ = 100  # numpy leaves array + tensor to __radd__
+    __array_ufunc__ = None  # numpy leaves array + tensor to __radd__, and refuses numpy.exp(tensor)
 
     __slots__ = ("_frame", "_pointer")
 
@@ -136,6 +148,11 @@ class Tensor:
         if not pointer:
             check(lib.choir_frame_status(frame.pointer))
             raise failure()
+
+    def __repr__(self) -> str:
+        if self._frame._pointer is None:
+            return "<choir.Tensor of a replica that has returned>"
+        return f"<choir.Tensor {described(lib.choir_tensor_dtype(self._pointer), self.shape)}>"
 
     @property
     def frame(self) -> Frame:
@@ -149,10 +166,7 @@ class Tensor:
 
     @property
     def dtype(self) -> np.dtype:
-        code = lib.choir_tensor_dtype(self.pointer)
-        if code not in DTYPES:
-            raise TypeError("tensor: numpy has no such dtype; cast it first")
-        return np.dtype(DTYPES[code])
+        return dtype_of(lib.choir_tensor_dtype(self.pointer), "tensor")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -250,9 +264,45 @@ class Tensor:
 
     __hash__ = object.__hash__  # of the object, as in torch
 
-    def __getitem__(self, rows: slice) -> Tensor:
-        """Rows along the first axis: x[2:5]."""
-        if not isinstance(rows, slice) or rows.step not in (None, 1):
-            raise TypeError("tensor: only slices of rows are possible, as x[2:5]; expected step 1")
-        first, last, _ = rows.indices(self.shape[0])
-        return Tensor(self._frame, self._frame.call("choir_slice", self.pointer, 0, first, max(0, last - first)))
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(lib, "choir_" + name):
+            raise AttributeError(f"tensor: no method {name!r}; choir.op.{name}(x, ..) is the operation")
+        raise AttributeError(f"tensor: no attribute {name!r}")
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("tensor: a scalar has no length")
+        return self.shape[0]
+
+    def __getitem__(self, where: Any) -> Tensor:
+        """Elements by whole numbers and slices of step 1, as in numpy: x[2:5], x[:, 0], x[..., -1]."""
+        given, found, kept = list(where) if isinstance(where, tuple) else [where], self, []
+        if Ellipsis in given:
+            at = given.index(Ellipsis)
+            given[at:at + 1] = [slice(None)] * (self.ndim - len(given) + 1)
+        if len(given) > self.ndim:
+            raise IndexError(f"tensor: {len(given)} indices for shape {list(self.shape)}")
+        for axis, (one, size) in enumerate(zip(given, self.shape)):
+            if isinstance(one, slice) and one.step in (None, 1):
+                first, last, _ = one.indices(size)
+                kept.append(max(0, last - first))
+            elif isinstance(one, (int, np.integer)) and not isinstance(one, bool):
+                if not -size <= one < size:
+                    raise IndexError(f"tensor: index {one} of axis {axis}, which has {size} elements")
+                first = int(one) % size
+                last = first + 1
+            else:
+                raise TypeError(f"tensor: index {one!r}; expected whole numbers and slices of step 1. choir.op.gather selects rows")
+            if (first, last) != (0, size):
+                found = Tensor(self._frame, self._frame.call("choir_slice", found.pointer, axis, first, max(0, last - first)))
+        kept += self.shape[len(given):]
+        if len(kept) < self.ndim:
+            found = Tensor(self._frame, self._frame.call("choir_reshape", found.pointer, shape_of(kept)))
+        return found

@@ -20,7 +20,6 @@ typedef struct {
 	bool flip;
 	uint64_t seed;
 	int64_t done;
-	void *scratch;
 	int64_t capacity;
 } augment;
 
@@ -85,13 +84,13 @@ static choir_status augment_read(
 	char *to = column[a->column];
 	chi_columns_move(d, column, 0, out);
 	if (to) {
-		out[a->column] = a->scratch;
+		out[a->column] = a->base.memory;
 		want = want < a->capacity ? want : a->capacity;
 	}
 	CHOIR_TRY(chi_dataset_read(d->from[0], out, want, got));
 	for (int64_t i = 0; to && i < *got; i++, to += d->bytes[a->column])
 		augment_one(a, a->done + i, to,
-				(const char *) a->scratch + (size_t) i * from->bytes[a->column]);
+				(const char *) a->base.memory + (size_t) i * from->bytes[a->column]);
 	a->done += *got;
 	return CHOIR_OK;
 }
@@ -108,11 +107,6 @@ static choir_status augment_seek(choir_dataset *d, int64_t elements)
 	return chi_seek_from(d, elements);
 }
 
-static void augment_free(choir_dataset *d)
-{
-	chi_free(((augment *) d)->scratch);
-}
-
 static uint64_t augment_signature(const choir_dataset *d)
 {
 	const augment *a = (const augment *) d;
@@ -123,10 +117,8 @@ static const chi_stage augment_stage = {
 	.name = what,
 	.read = augment_read,
 	.rewind = augment_rewind,
-	.free = augment_free,
 	.seek = augment_seek,
 	.signature = augment_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 static choir_status check(const choir_dataset *d, const char *column, choir_augment_options *o,
@@ -173,9 +165,8 @@ static choir_status set(augment *a, const choir_augment_options *o, size_t colum
 	a->seed = o->seed;
 	a->pixel = chi_dtype_size(dtype) * (size_t) (shape->rank == 3 ? shape->dim[2] : 1);
 	a->capacity = chi_block_examples(d->from[0]);
-	a->scratch = chi_alloc_array((size_t) a->capacity, d->bytes[column]);
-	if (!a->scratch)
-		return CHOIR_NO_MEMORY;
+	a->base.memory = chi_alloc_array((size_t) a->capacity, d->bytes[column]);
+	CHOIR_TRY(chi_made(a->base.memory));
 	return chi_shape_bytes(shape, dtype, &d->bytes[column])
 			? CHOIR_OK
 			: choir_fail(CHOIR_INVALID, "%s: the crop is too large", what);
@@ -188,12 +179,11 @@ choir_dataset *choir_dataset_augment_images(
 	if (!chi_dataset_given(from, what))
 		return NULL;
 	if (check(from, column, &o, options) != CHOIR_OK)
-		return (choir_dataset_free(from), NULL);
+		return chi_dataset_discard(from);
 	augment *a = chi_transform_new(&augment_stage, sizeof *a, from);
 	if (!a)
 		return NULL;
 	if (set(a, &o, chi_column_find(from, column)) == CHOIR_OK)
 		return &a->base;
-	choir_dataset_free(&a->base);
-	return NULL;
+	return chi_dataset_discard(&a->base);
 }

@@ -65,7 +65,6 @@ static const chi_stage batch_stage = {
 	.rewind = batch_rewind,
 	.peek = chi_peek_from,
 	.seek = batch_seek,
-	.files = CHI_FILES_THROUGH,
 };
 
 static bool fits(const choir_dataset *from, size_t i, int64_t size)
@@ -75,31 +74,25 @@ static bool fits(const choir_dataset *from, size_t i, int64_t size)
 			chi_size_multiply((size_t) size, from->bytes[i], &bytes) && bytes <= PTRDIFF_MAX;
 }
 
-bool chi_batch_possible(choir_dataset *from, const char *what, int64_t size)
+choir_status chi_batch_check(const choir_dataset *from, const char *what, int64_t size)
 {
 	if (!chi_dataset_given(from, what))
-		return false;
-	if (size < 1) {
-		chi_refuse(from, CHOIR_INVALID, "%s: batch size %lld given; at least 1 needed", what,
+		return choir_error_status();
+	if (size < 1)
+		return choir_fail(CHOIR_INVALID, "%s: batch size %lld given; at least 1 needed", what,
 				(long long) size);
-		return false;
-	}
-	if (from->spec.batch) {
-		chi_refuse(from, CHOIR_INVALID,
+	if (from->spec.batch)
+		return choir_fail(CHOIR_INVALID,
 				"%s: the dataset already has batches of %lld; single examples needed", what,
 				(long long) from->spec.batch);
-		return false;
-	}
 	for (size_t i = 0; i < from->spec.n; i++)
-		if (!fits(from, i, size)) {
-			chi_refuse(from, CHOIR_INVALID,
+		if (!fits(from, i, size))
+			return choir_fail(CHOIR_INVALID,
 					"%s: %lld examples of column \"%s\" (rank "
 					"%d, %zu bytes each) do not fit in a tensor",
 					what, (long long) size, from->spec.column[i].name,
 					from->spec.column[i].shape.rank, from->bytes[i]);
-			return false;
-		}
-	return true;
+	return CHOIR_OK;
 }
 
 void chi_batch_count(choir_dataset *d, int64_t size, bool drop_remainder)
@@ -116,8 +109,8 @@ void chi_batch_count(choir_dataset *d, int64_t size, bool drop_remainder)
 
 static choir_dataset *make(choir_dataset *from, int64_t size, bool drop_remainder)
 {
-	if (!chi_batch_possible(from, "batch", size))
-		return NULL;
+	if (chi_batch_check(from, "batch", size) != CHOIR_OK)
+		return chi_dataset_discard(from);
 	batch *b = chi_transform_new(&batch_stage, sizeof *b, from);
 	if (!b)
 		return NULL;
@@ -137,7 +130,6 @@ choir_dataset *choir_dataset_batch_drop_remainder(choir_dataset *from, int64_t s
 
 typedef struct {
 	choir_dataset base;
-	chi_row_buffer stage;
 	int64_t staged, taken;
 } unbatch;
 
@@ -147,12 +139,12 @@ static choir_status unbatch_read(
 	unbatch *u = (unbatch *) d;
 	if (u->taken == u->staged) {
 		u->taken = u->staged = 0;
-		CHOIR_TRY(
-				chi_dataset_read(d->from[0], u->stage.column, d->from[0]->spec.batch, &u->staged));
+		CHOIR_TRY(chi_dataset_read(
+				d->from[0], u->base.rows.column, d->from[0]->spec.batch, &u->staged));
 	}
 	int64_t left = u->staged - u->taken;
 	*got = want < left ? want : left;
-	CHOIR_TRY(chi_row_buffer_copy(d, column, &u->stage, u->taken, *got));
+	CHOIR_TRY(chi_row_buffer_copy(d, column, &u->base.rows, u->taken, *got));
 	u->taken += *got;
 	return CHOIR_OK;
 }
@@ -171,18 +163,11 @@ static choir_status unbatch_seek(choir_dataset *d, int64_t elements)
 	return chi_dataset_read_over(d, whole * unit, elements);
 }
 
-static void unbatch_free(choir_dataset *d)
-{
-	chi_row_buffer_free(&((unbatch *) d)->stage);
-}
-
 static const chi_stage unbatch_stage = {
 	.name = "unbatch",
 	.read = unbatch_read,
 	.rewind = unbatch_rewind,
-	.free = unbatch_free,
 	.seek = unbatch_seek,
-	.files = CHI_FILES_THROUGH,
 };
 
 choir_dataset *choir_dataset_unbatch(choir_dataset *from)
@@ -200,10 +185,8 @@ choir_dataset *choir_dataset_unbatch(choir_dataset *from)
 	d->spec.global = CHOIR_UNKNOWN_CARDINALITY;
 	d->spec.full = d->ragged = false;
 	d->elements = d->spec.examples;
-	if (!chi_row_buffer_new(d, from->spec.batch, &u->stage)) {
-		choir_dataset_free(d);
-		return NULL;
-	}
+	if (!chi_row_buffer_new(d, from->spec.batch, &u->base.rows))
+		return chi_dataset_discard(d);
 	return d;
 }
 

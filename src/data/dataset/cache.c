@@ -8,7 +8,6 @@
 typedef struct {
 	choir_dataset base;
 	bool whole;
-	chi_row_buffer store;
 	int64_t *sizes;
 	int64_t kept, capacity;
 	int64_t next;
@@ -23,7 +22,7 @@ static bool grow(cache *c)
 	size_t had = (size_t) c->capacity;
 	if (d->spec.batch && !chi_grow(&c->sizes, &had, (size_t) capacity, sizeof *c->sizes))
 		return false;
-	if (!chi_row_buffer_grow(d, &c->store, c->kept * unit, capacity * unit))
+	if (!chi_row_buffer_grow(d, &c->base.rows, c->kept * unit, capacity * unit))
 		return false;
 	c->capacity = capacity;
 	return true;
@@ -38,7 +37,7 @@ static choir_status keep_more(cache *c, int64_t want, int64_t *got)
 		return choir_error_status();
 	if (!d->spec.batch && want > c->capacity - c->kept)
 		want = c->capacity - c->kept;
-	chi_columns_move(d, c->store.column, c->kept * unit, to);
+	chi_columns_move(d, c->base.rows.column, c->kept * unit, to);
 	CHOIR_TRY(chi_dataset_read(d->from[0], to, want, got));
 	if (d->spec.batch)
 		c->sizes[c->kept] = *got;
@@ -61,7 +60,7 @@ static choir_status memory_read(cache *c, void *const column[], int64_t want, in
 		*got = c->sizes[c->next];
 	else
 		*got = n < want ? n : want;
-	CHOIR_TRY(chi_row_buffer_copy(d, column, &c->store, c->next * chi_dataset_unit(d), *got));
+	CHOIR_TRY(chi_row_buffer_copy(d, column, &c->base.rows, c->next * chi_dataset_unit(d), *got));
 	c->next += d->spec.batch ? 1 : *got;
 	return CHOIR_OK;
 }
@@ -78,8 +77,8 @@ static choir_status file_read(cache *c, void *const column[], int64_t want, int6
 	if (status == CHOIR_END)
 		CHOIR_TRY(chi_cache_file_finish(c->file));
 	CHOIR_TRY(status);
-	CHOIR_TRY(chi_cache_file_write(c->file, d, c->store.column, *got));
-	return chi_row_buffer_copy(d, column, &c->store, 0, *got);
+	CHOIR_TRY(chi_cache_file_write(c->file, d, c->base.rows.column, *got));
+	return chi_row_buffer_copy(d, column, &c->base.rows, 0, *got);
 }
 
 static choir_status cache_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
@@ -118,7 +117,6 @@ static choir_status cache_share(choir_dataset *d, int64_t count, int64_t index)
 static void cache_free(choir_dataset *d)
 {
 	cache *c = (cache *) d;
-	chi_row_buffer_free(&c->store);
 	chi_free(c->sizes);
 	chi_cache_file_free(c->file);
 }
@@ -130,7 +128,6 @@ static const chi_stage cache_stage = {
 	.free = cache_free,
 	.seek = cache_seek,
 	.share = cache_share,
-	.files = CHI_FILES_THROUGH,
 };
 
 choir_dataset *choir_dataset_cache(choir_dataset *from, const char *path)
@@ -144,9 +141,7 @@ choir_dataset *choir_dataset_cache(choir_dataset *from, const char *path)
 	cache *c = chi_transform_new(&cache_stage, sizeof *c, from);
 	if (!c)
 		return NULL;
-	if (path && !(c->file = chi_cache_file_new(path, &c->base))) {
-		choir_dataset_free(&c->base);
-		return NULL;
-	}
+	if (path && !(c->file = chi_cache_file_new(path, &c->base)))
+		return chi_dataset_discard(&c->base);
 	return &c->base;
 }

@@ -63,7 +63,6 @@ static const chi_stage concatenate_stage = {
 	.read = concatenate_read,
 	.rewind = concatenate_rewind,
 	.seek = concatenate_seek,
-	.files = CHI_FILES_THROUGH,
 };
 
 static int64_t sum(int64_t a, int64_t b)
@@ -75,27 +74,27 @@ static int64_t sum(int64_t a, int64_t b)
 			: CHOIR_UNKNOWN_CARDINALITY;
 }
 
-static bool check(const choir_dataset *a, const choir_dataset *b)
+static choir_status check(const choir_dataset *a, const choir_dataset *b)
 {
 	const char *differs = chi_columns_differ(&a->spec, &b->spec);
 	if (a == b)
-		choir_fail(CHOIR_INVALID, "concatenate: both datasets are the same object; use repeat");
-	else if (differs)
-		choir_fail(CHOIR_INVALID,
+		return choir_fail(
+				CHOIR_INVALID, "concatenate: both datasets are the same object; use repeat");
+	if (differs)
+		return choir_fail(CHOIR_INVALID,
 				"concatenate: the datasets differ in %s; both need the same columns", differs);
-	else if (!a->spec.batch != !b->spec.batch)
-		choir_fail(CHOIR_INVALID,
+	if (!a->spec.batch != !b->spec.batch)
+		return choir_fail(CHOIR_INVALID,
 				"concatenate: one dataset has batches, the other "
 				"single examples; both need the same");
-	else
-		return true;
-	return false;
+	return CHOIR_OK;
 }
 
 choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b)
 {
 	concatenate *c = NULL;
-	if (chi_dataset_given(a, "concatenate") && chi_dataset_given(b, "concatenate") && check(a, b))
+	if (chi_dataset_given(a, "concatenate") && chi_dataset_given(b, "concatenate") &&
+			check(a, b) == CHOIR_OK)
 		c = chi_transform_new(&concatenate_stage, sizeof *c, a);
 	else
 		choir_dataset_free(a);

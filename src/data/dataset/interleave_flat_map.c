@@ -18,7 +18,6 @@ typedef struct {
 	void *user;
 	int64_t cycle, block;
 	bool ahead;
-	chi_row_buffer element;
 	opened *open;
 	int64_t made;
 	int64_t place;
@@ -39,7 +38,7 @@ static choir_status call(interleave *v, choir_dataset **made)
 	chi_error before; // hidden from fn
 	chi_error_save(&before);
 	chi_error_clear();
-	chi_components_of(v->base.from[0], v->element.column, 0, 1, in);
+	chi_components_of(v->base.from[0], v->base.rows.column, 0, 1, in);
 	chi_mutex_check_none_held();
 	*made = v->fn(in, v->user);
 	if (*made) {
@@ -55,7 +54,7 @@ static choir_status open_next(interleave *v)
 {
 	choir_dataset *from = v->base.from[0], *inner;
 	int64_t n;
-	choir_status status = chi_dataset_read(from, v->element.column, 1, &n);
+	choir_status status = chi_dataset_read(from, v->base.rows.column, 1, &n);
 	if (status == CHOIR_END) {
 		v->dry = true;
 		return CHOIR_OK;
@@ -72,8 +71,7 @@ static choir_status open_next(interleave *v)
 	}
 	if (v->ahead)
 		inner = choir_dataset_prefetch(inner, (int) (2 * chi_block_examples(&v->base)));
-	if (!inner)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(inner));
 	chi_dataset_set_outer(inner, &v->base);
 	v->open[v->place] = (opened){ .dataset = inner };
 	v->made++;
@@ -171,7 +169,6 @@ static void interleave_free(choir_dataset *d)
 	interleave *v = (interleave *) d;
 	close_all(v);
 	chi_free(v->open);
-	chi_row_buffer_free(&v->element);
 }
 
 #define INTERLEAVE_STAGE(subject, sharded) \
@@ -187,28 +184,25 @@ static const chi_stage interleave_stages[] = { INTERLEAVE_STAGE("interleave", CH
 static const chi_stage flat_map_stages[] = { INTERLEAVE_STAGE("flat_map", CHI_FILES_THROUGH),
 	INTERLEAVE_STAGE("flat_map", CHI_FILES_BEFORE) };
 
-// False: from is freed.
-static bool check(choir_dataset *from, const char *what, choir_interleave_options *o,
+static choir_status check(const choir_dataset *from, const char *what, choir_interleave_options *o,
 		const choir_interleave_options *given, choir_interleave_fn *fn)
 {
 	if (!chi_dataset_given(from, what))
-		return false;
+		return choir_error_status();
 	if (chi_options_take("the options'", o, sizeof *o, given) != CHOIR_OK)
-		chi_error_prefix("%s", what);
-	else if (!fn)
-		choir_fail(CHOIR_INVALID, "%s: the function is NULL", what);
-	else if (o->cycle_length < 0 || o->block_length < 0)
-		choir_fail(CHOIR_INVALID,
+		return chi_error_prefix("%s", what);
+	if (!fn)
+		return choir_fail(CHOIR_INVALID, "%s: the function is NULL", what);
+	if (o->cycle_length < 0 || o->block_length < 0)
+		return choir_fail(CHOIR_INVALID,
 				"%s: cycle length %lld and block length %lld given; "
 				"at least 1 each needed, or 0 for 1",
 				what, (long long) o->cycle_length, (long long) o->block_length);
-	else if (from->spec.batch)
-		choir_fail(CHOIR_INVALID, "%s: the dataset has batches of %lld; single examples needed",
-				what, (long long) from->spec.batch);
-	else
-		return true;
-	choir_dataset_free(from);
-	return false;
+	if (from->spec.batch)
+		return choir_fail(CHOIR_INVALID,
+				"%s: the dataset has batches of %lld; single examples needed", what,
+				(long long) from->spec.batch);
+	return CHOIR_OK;
 }
 
 static choir_dataset *make(const chi_stage *stage, choir_dataset *from,
@@ -226,10 +220,8 @@ static choir_dataset *make(const chi_stage *stage, choir_dataset *from,
 	d->elements = d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
 	v->open = chi_alloc_array((size_t) v->cycle, sizeof *v->open);
 	if (!v->open || (o->columns && !chi_dataset_set_columns(d, o->n, o->columns)) ||
-			!chi_row_buffer_new(from, 1, &v->element)) {
-		choir_dataset_free(d);
-		return NULL;
-	}
+			!chi_row_buffer_new(from, 1, &v->base.rows))
+		return chi_dataset_discard(d);
 	return d;
 }
 
@@ -237,8 +229,8 @@ choir_dataset *choir_dataset_interleave(choir_dataset *from,
 		const choir_interleave_options *options, choir_interleave_fn *fn, void *user)
 {
 	choir_interleave_options o;
-	if (!check(from, "interleave", &o, options, fn))
-		return NULL;
+	if (check(from, "interleave", &o, options, fn) != CHOIR_OK)
+		return chi_dataset_discard(from);
 	return make(&interleave_stages[o.files], from, &o, fn, user);
 }
 
@@ -246,8 +238,8 @@ choir_dataset *choir_dataset_flat_map(choir_dataset *from, const choir_interleav
 		choir_interleave_fn *fn, void *user)
 {
 	choir_interleave_options o;
-	if (!check(from, "flat_map", &o, options, fn))
-		return NULL;
+	if (check(from, "flat_map", &o, options, fn) != CHOIR_OK)
+		return chi_dataset_discard(from);
 	if (o.cycle_length > 1 || o.block_length > 0)
 		return chi_refuse(from, CHOIR_INVALID,
 				"flat_map: a cycle length or block length given; use interleave, since flat_map "

@@ -18,7 +18,6 @@ typedef struct {
 	choir_map_fn *fn;
 	void *user;
 	chi_team *team;
-	chi_row_buffer stage;
 	int64_t capacity;
 	int64_t *examples;
 	chi_row_buffer *spare;
@@ -41,7 +40,7 @@ static choir_status call(map *m, int member, int64_t i)
 	choir_component in[CHI_MAX_COLUMNS], out[CHI_MAX_COLUMNS];
 	chi_component_capacity capacity[CHI_MAX_COLUMNS];
 	void *to[CHI_MAX_COLUMNS];
-	chi_components_of(from, m->stage.column, row_of(m, i), m->examples[i], in);
+	chi_components_of(from, m->base.rows.column, row_of(m, i), m->examples[i], in);
 	chi_columns_move(d, m->column, row_of(m, i), to);
 	for (size_t k = 0; k < d->spec.n; k++)
 		if (!to[k])
@@ -93,10 +92,8 @@ static choir_status map_read(choir_dataset *d, void *const column[], int64_t wan
 	map *m = (map *) d;
 	choir_dataset *from = d->from[0];
 	int64_t n, elements = 1;
-	if (m->has_failure) {
-		chi_error_restore(&m->failure);
-		return m->failure.status;
-	}
+	if (m->has_failure)
+		return chi_error_restore(&m->failure);
 	if (nothing_wanted(d, column)) {
 		CHOIR_TRY(chi_dataset_read(from, nothing, want, got));
 		m->done += d->spec.batch ? 1 : *got;
@@ -104,7 +101,7 @@ static choir_status map_read(choir_dataset *d, void *const column[], int64_t wan
 	}
 	if (!d->spec.batch && want > m->capacity)
 		want = m->capacity;
-	CHOIR_TRY(chi_dataset_read(from, m->stage.column, want, &n));
+	CHOIR_TRY(chi_dataset_read(from, m->base.rows.column, want, &n));
 	if (d->spec.batch)
 		m->examples[0] = n;
 	else
@@ -117,8 +114,7 @@ static choir_status map_read(choir_dataset *d, void *const column[], int64_t wan
 	*got = d->spec.batch && good ? n : good;
 	if (good)
 		return CHOIR_OK;
-	chi_error_restore(&m->failure);
-	return m->failure.status;
+	return chi_error_restore(&m->failure);
 }
 
 static choir_status map_rewind(choir_dataset *d)
@@ -139,7 +135,6 @@ static void map_free(choir_dataset *d)
 	map *m = (map *) d;
 	int members = m->team ? chi_team_members(m->team) : 0;
 	chi_team_free(m->team);
-	chi_row_buffer_free(&m->stage);
 	for (int i = 0; m->spare && i < members; i++)
 		chi_row_buffer_free(&m->spare[i]);
 	chi_free(m->spare);
@@ -154,7 +149,6 @@ static const chi_stage map_stage = {
 	.rewind = map_rewind,
 	.free = map_free,
 	.seek = map_seek,
-	.files = CHI_FILES_THROUGH,
 };
 
 static bool map_capacity(map *m, int threads)
@@ -175,7 +169,7 @@ static bool map_capacity(map *m, int threads)
 	for (int i = 0; i < threads; i++)
 		if (!chi_row_buffer_new(d, chi_dataset_unit(d), &m->spare[i]))
 			return false;
-	return chi_row_buffer_new(d->from[0], m->capacity * chi_dataset_unit(d), &m->stage);
+	return chi_row_buffer_new(d->from[0], m->capacity * chi_dataset_unit(d), &m->base.rows);
 }
 
 static choir_status map_options(choir_map_options *o, const choir_map_options *given)
@@ -193,25 +187,22 @@ choir_dataset *choir_dataset_map(
 	choir_map_options o;
 	if (!chi_dataset_given(from, "map"))
 		return NULL;
-	if (map_options(&o, options) != CHOIR_OK) {
-		choir_dataset_free(from);
-		return NULL;
-	}
+	if (map_options(&o, options) != CHOIR_OK)
+		return chi_dataset_discard(from);
 	if (!fn)
 		return chi_refuse(from, CHOIR_INVALID, "map: the function is NULL");
-	if (!chi_components_possible(from, "map"))
-		return NULL;
+	if (chi_components_check(from, "map") != CHOIR_OK)
+		return chi_dataset_discard(from);
 	map *m = chi_transform_new(&map_stage, sizeof *m, from);
 	if (!m)
 		return NULL;
 	m->fn = fn;
 	m->user = user;
 	if (o.columns && !chi_dataset_set_columns(&m->base, o.n, o.columns))
-		return (choir_dataset_free(&m->base), NULL);
-	if (!chi_components_possible(&m->base, "map"))
-		return NULL;
-	if (!map_capacity(m, o.threads ? o.threads : 1))
-		return (choir_dataset_free(&m->base), NULL);
+		return chi_dataset_discard(&m->base);
+	if (chi_components_check(&m->base, "map") != CHOIR_OK ||
+			!map_capacity(m, o.threads ? o.threads : 1))
+		return chi_dataset_discard(&m->base);
 	if (from->spec.batch && !from->spec.full)
 		m->base.spec.global = CHOIR_UNKNOWN_CARDINALITY;
 	return &m->base;
@@ -221,14 +212,13 @@ typedef struct {
 	choir_dataset base;
 	choir_filter_fn *fn;
 	void *user;
-	chi_row_buffer stage;
 	int64_t capacity;
 } filter;
 
 static bool passes(const filter *f, int64_t at, int64_t examples)
 {
 	choir_component in[CHI_MAX_COLUMNS];
-	chi_components_of(f->base.from[0], f->stage.column, at, examples, in);
+	chi_components_of(f->base.from[0], f->base.rows.column, at, examples, in);
 	chi_mutex_check_none_held();
 	return f->fn(in, f->user);
 }
@@ -241,26 +231,21 @@ static choir_status filter_read(choir_dataset *d, void *const column[], int64_t 
 	if (!d->spec.batch && want > f->capacity)
 		want = f->capacity;
 	while (*got == 0) {
-		CHOIR_TRY(chi_dataset_read(d->from[0], f->stage.column, want, &n));
+		CHOIR_TRY(chi_dataset_read(d->from[0], f->base.rows.column, want, &n));
 		if (unit > 1 || d->spec.batch) {
 			if (!passes(f, 0, n))
 				continue;
 			*got = n;
-			return chi_row_buffer_copy(d, column, &f->stage, 0, n);
+			return chi_row_buffer_copy(d, column, &f->base.rows, 0, n);
 		}
 		for (int64_t i = 0; i < n; i++) {
 			if (!passes(f, i, 1))
 				continue;
 			chi_columns_move(d, column, (*got)++, to);
-			CHOIR_TRY(chi_row_buffer_copy(d, to, &f->stage, i, 1));
+			CHOIR_TRY(chi_row_buffer_copy(d, to, &f->base.rows, i, 1));
 		}
 	}
 	return CHOIR_OK;
-}
-
-static void filter_free(choir_dataset *d)
-{
-	chi_row_buffer_free(&((filter *) d)->stage);
 }
 
 static const chi_stage filter_stage = {
@@ -268,8 +253,6 @@ static const chi_stage filter_stage = {
 	.calls = true,
 	.read = filter_read,
 	.rewind = chi_rewind_from,
-	.free = filter_free,
-	.files = CHI_FILES_THROUGH,
 };
 
 choir_dataset *choir_dataset_filter(choir_dataset *from, choir_filter_fn *fn, void *user)
@@ -278,8 +261,8 @@ choir_dataset *choir_dataset_filter(choir_dataset *from, choir_filter_fn *fn, vo
 		return NULL;
 	if (!fn)
 		return chi_refuse(from, CHOIR_INVALID, "filter: the function is NULL");
-	if (!chi_components_possible(from, "filter"))
-		return NULL;
+	if (chi_components_check(from, "filter") != CHOIR_OK)
+		return chi_dataset_discard(from);
 	filter *f = chi_transform_new(&filter_stage, sizeof *f, from);
 	if (!f)
 		return NULL;
@@ -289,9 +272,7 @@ choir_dataset *choir_dataset_filter(choir_dataset *from, choir_filter_fn *fn, vo
 	f->capacity = d->spec.batch ? d->spec.batch : chi_block_examples(from);
 	d->elements = d->spec.examples = CHOIR_UNKNOWN_CARDINALITY;
 	d->ragged = from->ragged || chi_dataset_has_short_batch(from);
-	if (!chi_row_buffer_new(d, f->capacity, &f->stage)) {
-		choir_dataset_free(d);
-		return NULL;
-	}
+	if (!chi_row_buffer_new(d, f->capacity, &f->base.rows))
+		return chi_dataset_discard(d);
 	return d;
 }

@@ -11,7 +11,6 @@
 typedef struct {
 	choir_dataset base;
 	double value[CHI_MAX_COLUMNS];
-	chi_row_buffer stage;
 	int64_t done;
 } pad;
 
@@ -47,7 +46,7 @@ static void copy_in(char *to, const choir_shape *large, const char *from, const 
 static choir_status target(const pad *p, size_t i, int64_t examples, choir_shape *shape)
 {
 	const choir_column *c = &p->base.spec.column[i];
-	const chi_ragged_value *value = p->stage.column[i];
+	const chi_ragged_value *value = p->base.rows.column[i];
 	*shape = c->shape;
 	for (int a = 0; a < shape->rank; a++) {
 		bool known = shape->dim[a] != CHOIR_UNKNOWN;
@@ -71,7 +70,7 @@ static choir_status target(const pad *p, size_t i, int64_t examples, choir_shape
 static choir_status pad_column(const pad *p, size_t i, void *column, int64_t examples)
 {
 	const choir_column *c = &p->base.spec.column[i];
-	const chi_ragged_value *value = p->stage.column[i];
+	const chi_ragged_value *value = p->base.rows.column[i];
 	const size_t size = chi_dtype_size(c->dtype);
 	choir_shape shape;
 	CHOIR_TRY(target(p, i, examples, &shape));
@@ -93,14 +92,14 @@ static choir_status pad_read(choir_dataset *d, void *const column[], int64_t wan
 	(void) want;
 	pad *p = (pad *) d;
 	choir_dataset *from = d->from[0];
-	CHOIR_TRY(chi_dataset_fill(from, p->stage.column, d->spec.batch, got));
+	CHOIR_TRY(chi_dataset_fill(from, p->base.rows.column, d->spec.batch, got));
 	if (d->spec.full && *got < d->spec.batch)
 		return CHOIR_END;
 	for (size_t i = 0; i < d->spec.n; i++)
 		if (chi_shape_varies(&from->spec.column[i].shape))
 			CHOIR_TRY(pad_column(p, i, column[i], *got));
 		else if (column[i])
-			memcpy(column[i], p->stage.column[i], (size_t) *got * d->bytes[i]);
+			memcpy(column[i], p->base.rows.column[i], (size_t) *got * d->bytes[i]);
 	p->done++;
 	return CHOIR_OK;
 }
@@ -123,19 +122,12 @@ static uint64_t pad_signature(const choir_dataset *d)
 	return chi_hash_bytes(((const pad *) d)->value, d->spec.n * sizeof(double));
 }
 
-static void pad_free(choir_dataset *d)
-{
-	chi_row_buffer_free(&((pad *) d)->stage);
-}
-
 static const chi_stage pad_stage = {
 	.name = "padded_batch",
 	.read = pad_read,
 	.rewind = pad_rewind,
-	.free = pad_free,
 	.seek = pad_seek,
 	.signature = pad_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 static const char *value_fault(choir_dtype dtype, double value)
@@ -164,7 +156,7 @@ static const char *value_fault(choir_dtype dtype, double value)
 	return value == 0 ? NULL : "not 0, the only padding value of f16 and bf16";
 }
 
-static bool give_shape(pad *p, size_t i, const choir_shape *asked)
+static choir_status give_shape(pad *p, size_t i, const choir_shape *asked)
 {
 	choir_dataset *d = &p->base;
 	choir_shape *shape = &d->spec.column[i].shape;
@@ -172,24 +164,21 @@ static bool give_shape(pad *p, size_t i, const choir_shape *asked)
 	for (int a = 0; fits && a < shape->rank; a++)
 		fits = asked->dim[a] == shape->dim[a] ||
 				(shape->dim[a] == CHOIR_UNKNOWN && asked->dim[a] >= 1);
-	if (!fits) {
-		choir_fail(CHOIR_INVALID,
+	if (!fits)
+		return choir_fail(CHOIR_INVALID,
 				"padded_batch: column \"%s\": the padded shape differs in rank or in a fixed "
 				"dimension; only dimensions that vary can be set",
 				d->spec.column[i].name);
-		return false;
-	}
 	*shape = *asked;
 	if (chi_shape_varies(shape))
-		return true;
+		return CHOIR_OK;
 	if (chi_shape_bytes(shape, d->spec.column[i].dtype, &d->bytes[i]))
-		return true;
-	choir_fail(CHOIR_INVALID, "padded_batch: column \"%s\": an example has too many bytes",
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID, "padded_batch: column \"%s\": an example has too many bytes",
 			d->spec.column[i].name);
-	return false;
 }
 
-static bool apply_options(pad *p, const choir_padded_batch_options *o)
+static choir_status apply_options(pad *p, const choir_padded_batch_options *o)
 {
 	choir_dataset *d = &p->base;
 	size_t bytes;
@@ -198,41 +187,31 @@ static bool apply_options(pad *p, const choir_padded_batch_options *o)
 		bool varies = chi_shape_varies(&c->shape);
 		p->value[i] = o->padding_values ? o->padding_values[i] : 0;
 		const char *fault = value_fault(c->dtype, p->value[i]);
-		if (fault && varies) {
-			choir_fail(CHOIR_INVALID, "padded_batch: column \"%s\": %g is %s", c->name,
+		if (fault && varies)
+			return choir_fail(CHOIR_INVALID, "padded_batch: column \"%s\": %g is %s", c->name,
 					p->value[i], fault);
-			return false;
-		}
-		if (o->padded_shapes && !give_shape(p, i, &o->padded_shapes[i]))
-			return false;
-		if (!chi_size_multiply((size_t) d->spec.batch, d->bytes[i], &bytes) ||
-				bytes > PTRDIFF_MAX) {
-			choir_fail(CHOIR_INVALID,
+		if (o->padded_shapes)
+			CHOIR_TRY(give_shape(p, i, &o->padded_shapes[i]));
+		if (!chi_size_multiply((size_t) d->spec.batch, d->bytes[i], &bytes) || bytes > PTRDIFF_MAX)
+			return choir_fail(CHOIR_INVALID,
 					"padded_batch: %lld examples of column \"%s\" do not fit in a tensor",
 					(long long) d->spec.batch, c->name);
-			return false;
-		}
 	}
-	return true;
+	return CHOIR_OK;
 }
 
 choir_dataset *choir_dataset_padded_batch(
 		choir_dataset *from, int64_t size, const choir_padded_batch_options *options)
 {
 	choir_padded_batch_options o;
-	if (!chi_batch_possible(from, "padded_batch", size))
-		return NULL;
-	if (chi_options_take("padded_batch: the options'", &o, sizeof o, options) != CHOIR_OK) {
-		choir_dataset_free(from);
-		return NULL;
-	}
+	if (chi_batch_check(from, "padded_batch", size) != CHOIR_OK ||
+			chi_options_take("padded_batch: the options'", &o, sizeof o, options) != CHOIR_OK)
+		return chi_dataset_discard(from);
 	pad *p = chi_transform_new(&pad_stage, sizeof *p, from);
 	if (!p)
 		return NULL;
 	chi_batch_count(&p->base, size, o.drop_remainder);
-	if (!chi_row_buffer_new(from, size, &p->stage) || !apply_options(p, &o)) {
-		choir_dataset_free(&p->base);
-		return NULL;
-	}
+	if (!chi_row_buffer_new(from, size, &p->base.rows) || apply_options(p, &o) != CHOIR_OK)
+		return chi_dataset_discard(&p->base);
 	return &p->base;
 }

@@ -18,7 +18,6 @@ static const double PORTION_SECONDS = 0.001;
 
 typedef struct {
 	choir_dataset base;
-	chi_row_buffer ring;
 	int64_t *examples;
 	int64_t slots, unit;
 	int64_t portion;
@@ -55,7 +54,7 @@ static int64_t read_some(prefetch *p)
 	n = n < p->portion ? n : p->portion;
 	p->busy = true;
 	chi_mutex_unlock(&p->mutex);
-	chi_columns_move(from, p->ring.column, at * p->unit, to);
+	chi_columns_move(from, p->base.rows.column, at * p->unit, to);
 	const choir_status status = chi_dataset_read(from, to, n * p->unit, &got);
 	chi_mutex_lock(&p->mutex);
 	p->busy = false;
@@ -177,7 +176,7 @@ static choir_status prefetch_read(
 	const int64_t at = p->oldest + p->used;
 	const int64_t left = p->mine - p->used, n = p->examples || left < want ? left : want;
 	*got = p->examples ? p->examples[at] : n;
-	CHOIR_TRY(chi_row_buffer_copy(d, column, &p->ring, at * p->unit, *got));
+	CHOIR_TRY(chi_row_buffer_copy(d, column, &p->base.rows, at * p->unit, *got));
 	p->used += n;
 	if (p->used == p->mine)
 		give_portion_back(p);
@@ -225,7 +224,6 @@ static void prefetch_free(choir_dataset *d)
 		chi_cond_destroy(&p->changed);
 		chi_mutex_destroy(&p->mutex);
 	}
-	chi_row_buffer_free(&p->ring);
 	chi_free(p->examples);
 }
 
@@ -236,7 +234,6 @@ static const chi_stage prefetch_stage = {
 	.peek = prefetch_peek,
 	.free = prefetch_free,
 	.seek = chi_seek_from,
-	.files = CHI_FILES_THROUGH,
 };
 
 static bool make_ring(prefetch *p)
@@ -247,7 +244,7 @@ static bool make_ring(prefetch *p)
 	if (p->base.spec.batch && !p->examples)
 		return false;
 	if (chi_int64_multiply(p->slots, p->unit, &examples))
-		return chi_row_buffer_new(&p->base, examples, &p->ring);
+		return chi_row_buffer_new(&p->base, examples, &p->base.rows);
 	choir_fail(CHOIR_INVALID, "prefetch: %lld batches of %lld do not fit in memory",
 			(long long) p->slots, (long long) p->unit);
 	return false;
@@ -270,9 +267,7 @@ choir_dataset *choir_dataset_prefetch(choir_dataset *from, int batches)
 	p->slots = batches;
 	p->unit = chi_dataset_unit(from);
 	p->portion = from->spec.batch || batches < 2 ? 1 : batches / 2;
-	if (!make_ring(p)) {
-		choir_dataset_free(&p->base);
-		return NULL;
-	}
+	if (!make_ring(p))
+		return chi_dataset_discard(&p->base);
 	return &p->base;
 }

@@ -155,7 +155,6 @@ static const chi_stage repeat_stage = {
 	.seek_index = repeat_seek_index,
 	.fits = repeat_fits,
 	.signature = repeat_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 static int64_t times_as_many(int64_t known, int64_t times)

@@ -28,7 +28,6 @@ typedef struct {
 	int64_t filled;
 	bool dry;
 	int64_t next;
-	chi_row_buffer store;
 	int64_t *sizes;
 	// Blocks of single examples, whose rows are scattered.
 	chi_row_buffer stage;
@@ -58,7 +57,7 @@ static choir_status add_batch(shuffle *s)
 	choir_dataset *from = s->base.from[0];
 	void *to[CHI_MAX_COLUMNS];
 	int64_t row = s->slot[s->filled];
-	chi_columns_move(from, s->store.column, row * from->spec.batch, to);
+	chi_columns_move(from, s->base.rows.column, row * from->spec.batch, to);
 	choir_status status = chi_dataset_read(from, to, from->spec.batch, &s->sizes[row]);
 	s->filled += status == CHOIR_OK;
 	return at_end(s, status);
@@ -75,14 +74,14 @@ static choir_status add_example(shuffle *s)
 			return CHOIR_OK;
 	}
 	void *to[CHI_MAX_COLUMNS];
-	chi_columns_move(from, s->store.column, s->slot[s->filled++], to);
+	chi_columns_move(from, s->base.rows.column, s->slot[s->filled++], to);
 	return chi_row_buffer_copy(from, to, &s->stage, s->taken++, 1);
 }
 
 static choir_status add_first(shuffle *s)
 {
 	choir_status status =
-			chi_dataset_fill(s->base.from[0], s->store.column, s->buffer, &s->filled);
+			chi_dataset_fill(s->base.from[0], s->base.rows.column, s->buffer, &s->filled);
 	return at_end(s, status);
 }
 
@@ -97,7 +96,7 @@ static choir_status grow(shuffle *s)
 		return choir_fail(CHOIR_NO_MEMORY, "shuffle: the elements do not fit in memory");
 	if (!chi_grow(&s->slot, &slots, (size_t) capacity, sizeof *s->slot) ||
 			(s->sizes && !chi_grow(&s->sizes, &sizes, (size_t) capacity, sizeof *s->sizes)) ||
-			!chi_row_buffer_grow(&s->base, &s->store, s->buffer * unit, examples))
+			!chi_row_buffer_grow(&s->base, &s->base.rows, s->buffer * unit, examples))
 		return choir_error_status();
 	for (int64_t i = s->buffer; i < capacity; i++)
 		s->slot[i] = i;
@@ -133,7 +132,7 @@ static choir_status emit(const shuffle *s, void *const column[], int64_t what, i
 	*got = s->sizes ? s->sizes[what] : 1;
 	if (from->random)
 		return from->stage->range(from, column, what, 1);
-	return chi_row_buffer_copy(from, column, &s->store, what * chi_dataset_unit(from), *got);
+	return chi_row_buffer_copy(from, column, &s->base.rows, what * chi_dataset_unit(from), *got);
 }
 
 static choir_status shuffle_read(
@@ -190,7 +189,6 @@ static void shuffle_free(choir_dataset *d)
 	shuffle *s = (shuffle *) d;
 	chi_free(s->slot);
 	chi_free(s->sizes);
-	chi_row_buffer_free(&s->store);
 	chi_row_buffer_free(&s->stage);
 }
 
@@ -200,7 +198,6 @@ static const chi_stage shuffle_stage = {
 	.rewind = shuffle_rewind,
 	.free = shuffle_free,
 	.signature = shuffle_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 static bool reserve(shuffle *s, const choir_dataset *from)
@@ -215,7 +212,7 @@ static bool reserve(shuffle *s, const choir_dataset *from)
 				(long long) s->buffer, (long long) from->spec.batch);
 		return false;
 	}
-	if (!chi_row_buffer_new(&s->base, examples, &s->store))
+	if (!chi_row_buffer_new(&s->base, examples, &s->base.rows))
 		return false;
 	if (from->spec.batch) {
 		s->sizes = chi_alloc_array((size_t) s->buffer, sizeof *s->sizes);
@@ -255,10 +252,8 @@ static choir_dataset *make(choir_dataset *from, int64_t buffer, uint64_t seed, b
 		s->buffer = from->elements > 0 ? from->elements : 1;
 	s->key = (chi_random_key){ .seed = seed, .place = PLACE };
 	d->ragged = from->ragged || chi_dataset_has_short_batch(from);
-	if (!reserve(s, from)) {
-		choir_dataset_free(d);
-		return NULL;
-	}
+	if (!reserve(s, from))
+		return chi_dataset_discard(d);
 	start(s);
 	return d;
 }

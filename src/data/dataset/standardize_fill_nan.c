@@ -59,11 +59,6 @@ static uint64_t standardize_signature(const choir_dataset *d)
 	return chi_hash_bytes(s->mean, numbers * sizeof *s->mean) + s->column;
 }
 
-static void standardize_free(choir_dataset *d)
-{
-	chi_free(((standardize *) d)->mean);
-}
-
 // clang-format off
 #define STAGE(NAME) { \
 	.name = NAME, \
@@ -71,11 +66,9 @@ static void standardize_free(choir_dataset *d)
 	.read = standardize_read, \
 	.rewind = chi_rewind_from, \
 	.peek = standardize_peek, \
-	.free = standardize_free, \
 	.reorderable = true, \
 	.seek = chi_seek_from, \
 	.signature = standardize_signature, \
-	.files = CHI_FILES_THROUGH, \
 }
 // clang-format on
 static const chi_stage standardize_stage = STAGE("standardize");
@@ -110,7 +103,7 @@ static standardize *make(const chi_stage *stage, choir_dataset *from, const char
 {
 	size_t at, times;
 	if (check_column(from, stage->name, column, n, &at, &times) != CHOIR_OK)
-		return (choir_dataset_free(from), NULL);
+		return chi_dataset_discard(from);
 	standardize *s = chi_transform_new(stage, sizeof *s, from);
 	if (!s)
 		return NULL;
@@ -118,9 +111,9 @@ static standardize *make(const chi_stage *stage, choir_dataset *from, const char
 	s->column = at;
 	s->values = n;
 	s->times = times;
-	s->mean = chi_alloc_array(n, 2 * sizeof *s->mean);
+	s->base.memory = s->mean = chi_alloc_array(n, 2 * sizeof *s->mean);
 	if (!s->mean)
-		return (choir_dataset_free(&s->base), NULL);
+		return chi_dataset_discard(&s->base);
 	memcpy(s->mean, mean, n * sizeof *mean);
 	return s;
 }
@@ -202,8 +195,7 @@ choir_status choir_dataset_moments(
 		return choir_fail(
 				CHOIR_INVALID, "moments: the dataset repeats for ever; a finite one needed");
 	sums *sum = chi_alloc_array(n, sizeof *sum);
-	if (!sum)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(sum));
 	chi_fpenv host;
 	chi_fpenv_enter(&host);
 	choir_status status = add_pass(d, at, n, times, sum, &examples);

@@ -111,7 +111,6 @@ static const chi_stage take_stage = {
 	.peek = chi_peek_from,
 	.seek = take_seek,
 	.signature = subset_signature,
-	.files = CHI_FILES_THROUGH,
 };
 static const chi_stage skip_stage = {
 	.name = "skip",
@@ -121,18 +120,15 @@ static const chi_stage skip_stage = {
 	.peek = skip_peek,
 	.seek = skip_seek,
 	.signature = subset_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 static subset *subset_new(const chi_stage *stage, choir_dataset *from, int64_t count)
 {
 	if (!chi_dataset_given(from, stage->name))
 		return NULL;
-	if (count < 0) {
-		chi_refuse(from, CHOIR_INVALID, "%s: %lld elements given; 0 or more needed", stage->name,
-				(long long) count);
-		return NULL;
-	}
+	if (count < 0)
+		return chi_refuse(from, CHOIR_INVALID, "%s: %lld elements given; 0 or more needed",
+				stage->name, (long long) count);
 	subset *c = chi_transform_new(stage, sizeof *c, from);
 	if (!c)
 		return NULL;
@@ -255,7 +251,6 @@ static const chi_stage shard_stage = {
 	.rewind = shard_rewind,
 	.seek = shard_seek,
 	.signature = shard_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 static void shard_count(shard *s, const choir_dataset *from)

@@ -51,7 +51,6 @@ typedef struct {
 	double scale;
 	convert_fn *convert;
 	size_t values;
-	void *scratch;
 	int64_t capacity;
 } to_float;
 
@@ -84,9 +83,9 @@ static choir_status to_float_range(
 		int64_t n = count - done < f->capacity ? count - done : f->capacity;
 		chi_columns_move(d, column, done, out);
 		mine = out[f->column];
-		out[f->column] = f->scratch;
+		out[f->column] = f->base.memory;
 		CHOIR_TRY(from->stage->range(from, out, first + done, n));
-		convert(f, mine, f->scratch, n);
+		convert(f, mine, f->base.memory, n);
 	}
 	return CHOIR_OK;
 }
@@ -98,9 +97,9 @@ static choir_status to_float_read(
 	if (!column[f->column])
 		return chi_dataset_read(d->from[0], column, want, got);
 	void *out[CHI_MAX_COLUMNS];
-	exchange(f, column, f->scratch, out);
+	exchange(f, column, f->base.memory, out);
 	CHOIR_TRY(chi_dataset_read(d->from[0], out, want < f->capacity ? want : f->capacity, got));
-	convert(f, column[f->column], f->scratch, *got);
+	convert(f, column[f->column], f->base.memory, *got);
 	return CHOIR_OK;
 }
 
@@ -108,11 +107,6 @@ static const void *to_float_peek(choir_dataset *d, size_t column, int64_t first,
 {
 	return column == ((to_float *) d)->column ? NULL
 											  : chi_dataset_peek(d->from[0], column, first, count);
-}
-
-static void to_float_free(choir_dataset *d)
-{
-	chi_free(((to_float *) d)->scratch);
 }
 
 static uint64_t to_float_signature(const choir_dataset *d)
@@ -128,11 +122,9 @@ static const chi_stage to_float_stage = {
 	.read = to_float_read,
 	.rewind = chi_rewind_from,
 	.peek = to_float_peek,
-	.free = to_float_free,
 	.seek = chi_seek_from,
 	.reorderable = true,
 	.signature = to_float_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 choir_dataset *choir_dataset_to_float(choir_dataset *from, const char *column, double scale)
@@ -166,9 +158,9 @@ choir_dataset *choir_dataset_to_float(choir_dataset *from, const char *column, d
 	f->convert = converters[c->dtype];
 	f->values = values;
 	f->capacity = d->spec.batch ? d->spec.batch : chi_block_examples(d);
-	f->scratch = chi_alloc_array((size_t) f->capacity, d->bytes[i]);
-	if (!f->scratch)
-		return (choir_dataset_free(d), NULL);
+	f->base.memory = chi_alloc_array((size_t) f->capacity, d->bytes[i]);
+	if (!f->base.memory)
+		return chi_dataset_discard(d);
 	d->bytes[i] = bytes;
 	d->spec.column[i].dtype = CHOIR_F32;
 	d->random = from->random;
@@ -195,7 +187,6 @@ static const chi_stage flatten_stage = {
 	.peek = chi_peek_from,
 	.reorderable = true,
 	.seek = chi_seek_from,
-	.files = CHI_FILES_THROUGH,
 };
 
 choir_dataset *choir_dataset_flatten(choir_dataset *from, const char *column)

@@ -13,7 +13,6 @@ typedef struct {
 	int64_t length, shift, stride;
 	bool drop;
 	int64_t span;
-	chi_row_buffer buffer; // from the next window on
 	int64_t filled;
 	int64_t skip;
 } window;
@@ -29,7 +28,7 @@ static choir_status top_up(window *w)
 	}
 	if (w->filled == w->span)
 		return CHOIR_OK;
-	chi_columns_move(from, w->buffer.column, w->filled, to);
+	chi_columns_move(from, w->base.rows.column, w->filled, to);
 	choir_status status = chi_dataset_fill(from, to, w->span - w->filled, &n);
 	if (status != CHOIR_OK && status != CHOIR_END)
 		return status;
@@ -54,7 +53,7 @@ static choir_status emit(const window *w, void *const column[])
 		}
 		for (int64_t k = 0; to && k < n; k++)
 			memcpy(to + (size_t) k * bytes,
-					(char *) w->buffer.column[i] + (size_t) (k * w->stride) * bytes, bytes);
+					(char *) w->base.rows.column[i] + (size_t) (k * w->stride) * bytes, bytes);
 	}
 	return CHOIR_OK;
 }
@@ -65,7 +64,7 @@ static void move_on(window *w)
 	int64_t left = w->filled > w->shift ? w->filled - w->shift : 0;
 	w->skip = w->filled < w->shift ? w->shift - w->filled : 0;
 	for (size_t i = 0; i < from->spec.n; i++) {
-		char *rows = w->buffer.column[i];
+		char *rows = w->base.rows.column[i];
 		memmove(rows, rows + (size_t) w->shift * (left ? from->bytes[i] : 0),
 				(size_t) left * from->bytes[i]);
 	}
@@ -114,19 +113,12 @@ static uint64_t window_signature(const choir_dataset *d)
 	return chi_hash_bytes(lengths, sizeof lengths);
 }
 
-static void window_free(choir_dataset *d)
-{
-	chi_row_buffer_free(&((window *) d)->buffer);
-}
-
 static const chi_stage window_stage = {
 	.name = "window",
 	.read = window_read,
 	.rewind = window_rewind,
-	.free = window_free,
 	.seek = window_seek,
 	.signature = window_signature,
-	.files = CHI_FILES_THROUGH,
 };
 
 static int64_t count_windows(const window *w, int64_t examples)
@@ -138,16 +130,14 @@ static int64_t count_windows(const window *w, int64_t examples)
 	return examples < w->span ? 0 : (examples - w->span) / w->shift + 1;
 }
 
-static bool add_axis(window *w)
+static choir_status add_axis(window *w)
 {
 	choir_dataset *d = &w->base;
 	for (size_t i = 0; i < d->spec.n; i++) {
 		choir_column *c = &d->spec.column[i];
-		if (chi_shape_varies(&c->shape)) {
-			choir_fail(CHOIR_UNSUPPORTED,
+		if (chi_shape_varies(&c->shape))
+			return choir_fail(CHOIR_UNSUPPORTED,
 					"window: the shape of column \"%s\" varies; a fixed shape needed", c->name);
-			return false;
-		}
 		if (c->shape.rank < CHOIR_MAX_RANK) {
 			memmove(c->shape.dim + 1, c->shape.dim,
 					(size_t) c->shape.rank * sizeof c->shape.dim[0]);
@@ -161,41 +151,36 @@ static bool add_axis(window *w)
 				continue;
 			}
 		}
-		choir_fail(CHOIR_INVALID, "window: %lld examples of column \"%s\" do not fit in a tensor",
+		return choir_fail(CHOIR_INVALID,
+				"window: %lld examples of column \"%s\" do not fit in a tensor",
 				(long long) w->length, c->name);
-		return false;
 	}
-	return true;
+	return CHOIR_OK;
 }
 
-// False: from is freed.
-static bool check_options(
-		choir_dataset *from, choir_window_options *o, const choir_window_options *given)
+static choir_status check_options(
+		const choir_dataset *from, choir_window_options *o, const choir_window_options *given)
 {
 	if (!chi_dataset_given(from, "window"))
-		return false;
-	if (chi_options_take("window: the options'", o, sizeof *o, given) != CHOIR_OK)
-		;
-	else if (o->length < 1 || o->shift < 0 || o->stride < 0)
-		choir_fail(CHOIR_INVALID,
+		return choir_error_status();
+	CHOIR_TRY(chi_options_take("window: the options'", o, sizeof *o, given));
+	if (o->length < 1 || o->shift < 0 || o->stride < 0)
+		return choir_fail(CHOIR_INVALID,
 				"window: length %lld, shift %lld, stride %lld given; at least 1 each needed, or 0 "
 				"for the default of shift and stride",
 				(long long) o->length, (long long) o->shift, (long long) o->stride);
-	else if (from->spec.batch)
-		choir_fail(CHOIR_INVALID,
+	if (from->spec.batch)
+		return choir_fail(CHOIR_INVALID,
 				"window: the dataset has batches of %lld; single examples needed",
 				(long long) from->spec.batch);
-	else
-		return true;
-	choir_dataset_free(from);
-	return false;
+	return CHOIR_OK;
 }
 
 choir_dataset *choir_dataset_window(choir_dataset *from, const choir_window_options *options)
 {
 	choir_window_options o;
-	if (!check_options(from, &o, options))
-		return NULL;
+	if (check_options(from, &o, options) != CHOIR_OK)
+		return chi_dataset_discard(from);
 	window *w = chi_transform_new(&window_stage, sizeof *w, from);
 	if (!w)
 		return NULL;
@@ -208,10 +193,8 @@ choir_dataset *choir_dataset_window(choir_dataset *from, const choir_window_opti
 			chi_int64_add(w->span, 1, &w->span);
 	if (!fits)
 		choir_fail(CHOIR_INVALID, "window: length times stride is too large");
-	if (!fits || !add_axis(w) || !chi_row_buffer_new(from, w->span, &w->buffer)) {
-		choir_dataset_free(d);
-		return NULL;
-	}
+	if (!fits || add_axis(w) != CHOIR_OK || !chi_row_buffer_new(from, w->span, &w->base.rows))
+		return chi_dataset_discard(d);
 	d->elements = d->spec.examples = count_windows(w, from->elements);
 	return d;
 }

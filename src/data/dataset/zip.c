@@ -86,51 +86,44 @@ static const chi_stage zip_stage = {
 	.rewind = zip_rewind,
 	.peek = zip_peek,
 	.seek = zip_seek,
-	.files = CHI_FILES_THROUGH,
 };
 
-static bool check_lengths(const choir_dataset *a, const choir_dataset *b)
+static choir_status check_lengths(const choir_dataset *a, const choir_dataset *b)
 {
 	const char *x = a->spec.column[0].name, *y = b->spec.column[0].name;
 	int64_t m = a->spec.examples, n = b->spec.examples;
 	if (a->spec.batch != b->spec.batch)
-		choir_fail(CHOIR_INVALID,
+		return choir_fail(CHOIR_INVALID,
 				"zip: \"%s\" has batches of %lld, \"%s\" of %lld (0: single "
 				"examples); both need the same",
 				x, (long long) a->spec.batch, y, (long long) b->spec.batch);
-	else if (m != CHOIR_UNKNOWN_CARDINALITY && n != CHOIR_UNKNOWN_CARDINALITY && m != n)
-		choir_fail(CHOIR_INVALID,
+	if (m != CHOIR_UNKNOWN_CARDINALITY && n != CHOIR_UNKNOWN_CARDINALITY && m != n)
+		return choir_fail(CHOIR_INVALID,
 				"zip: %lld examples of \"%s\", but %lld of \"%s\"; both need the same number",
 				(long long) m, x, (long long) n, y);
-	else if ((m != CHOIR_UNKNOWN_CARDINALITY && b->spec.endless) ||
+	if ((m != CHOIR_UNKNOWN_CARDINALITY && b->spec.endless) ||
 			(n != CHOIR_UNKNOWN_CARDINALITY && a->spec.endless))
-		choir_fail(CHOIR_INVALID,
+		return choir_fail(CHOIR_INVALID,
 				"zip: %lld examples of \"%s\", but \"%s\" repeats "
 				"for ever; both need the same number",
 				(long long) (m != CHOIR_UNKNOWN_CARDINALITY ? m : n),
 				m != CHOIR_UNKNOWN_CARDINALITY ? x : y, m != CHOIR_UNKNOWN_CARDINALITY ? y : x);
-	else
-		return true;
-	return false;
+	return CHOIR_OK;
 }
 
-static bool check_names(const choir_dataset *a, const choir_dataset *b)
+static choir_status check_names(const choir_dataset *a, const choir_dataset *b)
 {
-	if (a->spec.n + b->spec.n > CHI_MAX_COLUMNS) {
-		choir_fail(CHOIR_INVALID,
+	if (a->spec.n + b->spec.n > CHI_MAX_COLUMNS)
+		return choir_fail(CHOIR_INVALID,
 				"zip: the datasets have %zu and %zu columns; at most %d together", a->spec.n,
 				b->spec.n, (int) CHI_MAX_COLUMNS);
-		return false;
-	}
 	for (size_t i = 0; i < b->spec.n; i++) {
 		const char *name = b->spec.column[i].name;
-		if (chi_column_find(a, name) < a->spec.n) {
-			choir_fail(CHOIR_INVALID,
+		if (chi_column_find(a, name) < a->spec.n)
+			return choir_fail(CHOIR_INVALID,
 					"zip: both datasets have a column \"%s\"; the names must differ", name);
-			return false;
-		}
 	}
-	return true;
+	return CHOIR_OK;
 }
 
 choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b)
@@ -144,14 +137,12 @@ choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b)
 		return chi_refuse(
 				a, CHOIR_INVALID, "zip: both datasets are the same object; two datasets needed");
 	zip *z = NULL;
-	if (check_names(a, b) && check_lengths(a, b))
+	if (check_names(a, b) == CHOIR_OK && check_lengths(a, b) == CHOIR_OK)
 		z = chi_transform_new(&zip_stage, sizeof *z, a);
 	else
 		choir_dataset_free(a);
-	if (!z) {
-		choir_dataset_free(b);
-		return NULL;
-	}
+	if (!z)
+		return chi_dataset_discard(b);
 	choir_dataset *d = chi_dataset_add_source(&z->base, b);
 	if (!d)
 		return NULL;

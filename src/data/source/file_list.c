@@ -14,10 +14,8 @@ struct choir_files {
 
 choir_files *choir_files_new(size_t n, const char *const patterns[])
 {
-	if (n == 0 || !patterns) {
-		choir_fail(CHOIR_INVALID, "files: no names given; at least 1 needed");
-		return NULL;
-	}
+	if (n == 0 || !patterns)
+		return chi_fail_null(CHOIR_INVALID, "files: no names given; at least 1 needed");
 	choir_files *f = chi_alloc(sizeof *f);
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; i < n && f && status == CHOIR_OK; i++)
@@ -124,8 +122,7 @@ static choir_status open_file_at(files_source *s)
 	if (s->at > 0) {
 		const char *path = choir_files_path(s->files, s->at);
 		s->later = open_file(s->files, s->at, s->fn, s->user);
-		if (!s->later)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(s->later));
 		chi_dataset_set_outer(s->later, &s->base);
 		CHOIR_TRY(check_same(s, s->later, path));
 	}

@@ -90,8 +90,7 @@ static choir_status count_all(const fixed *f, int64_t *records)
 	for (size_t i = 0; i < f->paths.n; i++) {
 		int64_t n;
 		chi_reader *r = open_path(f, i);
-		if (!r)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(r));
 		const choir_status status = count_records(f, r, &n);
 		chi_reader_close(r);
 		CHOIR_TRY(status);
@@ -124,8 +123,7 @@ static choir_status open_next(fixed *f)
 	if (f->next_path == f->paths.n)
 		return CHOIR_END;
 	f->reader = open_path(f, f->next_path);
-	if (!f->reader)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(f->reader));
 	f->next_path++;
 	f->number = 0;
 	f->rest = 0;
@@ -133,13 +131,6 @@ static choir_status open_next(fixed *f)
 	f->place = f->header;
 	CHOIR_TRY(count_records(f, f->reader, &records));
 	return pass_header(f);
-}
-
-static choir_status bad_value(const fixed *f, int64_t record, const field *a, const char *found)
-{
-	return choir_fail(CHOIR_CORRUPT, "%s: record %" PRId64 " at byte %" PRIu64 ": \"%s\" is %s",
-			chi_reader_name(f->reader), record, f->header + (uint64_t) record * f->record,
-			f->base.spec.column[a->column].name, found);
 }
 
 static int64_t integer_at(choir_dtype dtype, const unsigned char *p)
@@ -161,13 +152,14 @@ static choir_status check_values(
 		const fixed *f, int64_t record, const field *a, const unsigned char *values)
 {
 	const int64_t limit = a->dtype == CHOIR_BOOL ? 2 : a->limit;
-	char found[80];
 	for (size_t at = 0; limit > 0 && at < a->bytes; at += a->width) {
 		const int64_t v = integer_at(a->dtype, values + at);
-		if (v >= 0 && v < limit)
-			continue;
-		snprintf(found, sizeof found, "%" PRId64 ", 0 to %" PRId64 " are possible", v, limit - 1);
-		return bad_value(f, record, a, found);
+		if (v < 0 || v >= limit)
+			return choir_fail(CHOIR_CORRUPT,
+					"%s: record %" PRId64 " at byte %" PRIu64 ": \"%s\" is %" PRId64
+					", 0 to %" PRId64 " are possible",
+					chi_reader_name(f->reader), record, f->header + (uint64_t) record * f->record,
+					f->base.spec.column[a->column].name, v, limit - 1);
 	}
 	return CHOIR_OK;
 }
@@ -396,8 +388,7 @@ static choir_status set_fields(fixed *f, size_t n, const choir_field fields[])
 	f->begin = f->first = f->last = pages;
 	f->capacity = pages < BLOCK_BYTES ? BLOCK_BYTES : pages + PAGE;
 	f->block = chi_alloc_aligned(f->begin + f->capacity);
-	if (!f->block)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(f->block));
 	CHOIR_TRY(count_all(f, &f->base.spec.examples));
 	f->base.elements = f->base.spec.examples;
 	f->base.files = (int64_t) f->paths.n;
@@ -438,8 +429,7 @@ choir_dataset *choir_fixed_length_record_dataset_new(
 	f->header = (uint64_t) o.header;
 	if (set_fields(f, n, fields) == CHOIR_OK)
 		return &f->base;
-	choir_dataset_free(&f->base);
-	return NULL;
+	return chi_dataset_discard(&f->base);
 }
 
 choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test)
@@ -451,10 +441,8 @@ choir_dataset *choir_cifar10_dataset_new(const char *directory, bool test)
 				.shape = { 3, { 32, 32, 3 } },
 				.channels_first = true },
 	};
-	if (!directory) {
-		choir_fail(CHOIR_INVALID, "cifar10 dataset: the directory is NULL");
-		return NULL;
-	}
+	if (!directory)
+		return chi_fail_null(CHOIR_INVALID, "cifar10 dataset: the directory is NULL");
 	const char *name = test ? "/test_batch.bin" : "/data_batch_*.bin";
 	const size_t bytes = strlen(directory) + strlen(name) + 1;
 	char *path = chi_alloc(bytes);

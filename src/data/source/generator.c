@@ -9,7 +9,6 @@ typedef struct {
 	choir_seek_fn *seek;
 	void *user;
 	int64_t next;
-	chi_row_buffer spare;
 } function;
 
 static choir_status report(choir_status status, int64_t position)
@@ -26,7 +25,7 @@ static choir_status call(function *f, void *const column[], int64_t row)
 	chi_columns_move(&f->base, column, row, out);
 	for (size_t i = 0; i < f->base.spec.n; i++)
 		if (!out[i])
-			out[i] = f->spare.column[i];
+			out[i] = f->base.rows.column[i];
 	chi_mutex_check_none_held();
 	return f->fn(f->next, out, f->user);
 }
@@ -78,14 +77,8 @@ static choir_status function_seek(choir_dataset *d, int64_t elements)
 	return go_to((function *) d, elements);
 }
 
-static void function_free(choir_dataset *d)
-{
-	chi_row_buffer_free(&((function *) d)->spare);
-}
-
 #define GENERATOR_STAGE \
-	.name = "function dataset", .read = function_read, .rewind = function_rewind, \
-	.free = function_free, .calls = true
+	.name = "function dataset", .read = function_read, .rewind = function_rewind, .calls = true
 
 static const chi_stage function_stage = { GENERATOR_STAGE };
 static const chi_stage seekable_stage = { GENERATOR_STAGE, .seek = function_seek, .blind = true };
@@ -93,20 +86,16 @@ static const chi_stage seekable_stage = { GENERATOR_STAGE, .seek = function_seek
 static choir_dataset *make(
 		const chi_stage *stage, size_t n, const choir_column columns[], const function *like)
 {
-	if (!like->fn) {
-		choir_fail(CHOIR_INVALID, "function dataset: the function is NULL");
-		return NULL;
-	}
+	if (!like->fn)
+		return chi_fail_null(CHOIR_INVALID, "function dataset: the function is NULL");
 	function *f = chi_source_new(stage, sizeof *f, n, columns, CHOIR_UNKNOWN_CARDINALITY);
 	if (!f)
 		return NULL;
 	f->fn = like->fn;
 	f->seek = like->seek;
 	f->user = like->user;
-	if (!chi_row_buffer_new(&f->base, 1, &f->spare)) {
-		choir_dataset_free(&f->base);
-		return NULL;
-	}
+	if (!chi_row_buffer_new(&f->base, 1, &f->base.rows))
+		return chi_dataset_discard(&f->base);
 	return &f->base;
 }
 
@@ -119,9 +108,7 @@ choir_dataset *choir_generator_dataset_new(
 choir_dataset *choir_seekable_generator_dataset_new(size_t n, const choir_column columns[],
 		choir_example_fn *fn, choir_seek_fn *seek, void *user)
 {
-	if (!seek) {
-		choir_fail(CHOIR_INVALID, "function dataset: the seek function is NULL");
-		return NULL;
-	}
+	if (!seek)
+		return chi_fail_null(CHOIR_INVALID, "function dataset: the seek function is NULL");
 	return make(&seekable_stage, n, columns, &(function){ .fn = fn, .seek = seek, .user = user });
 }

@@ -8,7 +8,6 @@
 typedef struct {
 	choir_dataset base;
 	const char *data[CHI_MAX_COLUMNS];
-	chi_row_buffer copy;
 } memory;
 
 static choir_status memory_range(
@@ -29,68 +28,54 @@ static const void *memory_peek(choir_dataset *d, size_t column, int64_t first, i
 	return m->data[column] ? m->data[column] + (size_t) first * d->bytes[column] : NULL;
 }
 
-static void memory_free(choir_dataset *d)
-{
-	chi_row_buffer_free(&((memory *) d)->copy);
-}
-
 static const chi_stage memory_stage = {
 	.name = "memory dataset",
 	.range = memory_range,
 	.peek = memory_peek,
-	.free = memory_free,
 };
 
-static bool check_data(const choir_dataset *d, const choir_column columns[])
+static choir_status check_data(const choir_dataset *d, const choir_column columns[])
 {
 	for (size_t i = 0; i < d->spec.n; i++) {
 		size_t size;
-		if (!columns[i].data && d->spec.examples > 0) {
-			choir_fail(
+		if (!columns[i].data && d->spec.examples > 0)
+			return choir_fail(
 					CHOIR_INVALID, "memory dataset: column \"%s\" has no data", columns[i].name);
-			return false;
-		}
 		if (!chi_size_multiply((size_t) d->spec.examples, d->bytes[i], &size) ||
-				size > PTRDIFF_MAX) {
-			choir_fail(CHOIR_INVALID,
+				size > PTRDIFF_MAX)
+			return choir_fail(CHOIR_INVALID,
 					"memory dataset: column \"%s\": %lld examples "
 					"of %zu bytes do not fit in memory",
 					columns[i].name, (long long) d->spec.examples, d->bytes[i]);
-			return false;
-		}
 	}
-	return true;
+	return CHOIR_OK;
 }
 
 static bool copy_data(memory *m)
 {
 	choir_dataset *d = &m->base;
-	if (!chi_row_buffer_new(d, d->spec.examples, &m->copy))
+	if (!chi_row_buffer_new(d, d->spec.examples, &m->base.rows))
 		return false;
 	if (d->spec.examples > 0)
-		memory_range(d, m->copy.column, 0, d->spec.examples);
+		memory_range(d, m->base.rows.column, 0, d->spec.examples);
 	for (size_t i = 0; i < d->spec.n; i++)
-		m->data[i] = m->copy.column[i];
+		m->data[i] = m->base.rows.column[i];
 	return true;
 }
 
 choir_dataset *choir_memory_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[], bool copy)
 {
-	if (examples < 0) {
-		choir_fail(CHOIR_INVALID, "memory dataset: %lld examples given; 0 or more needed",
-				(long long) examples);
-		return NULL;
-	}
+	if (examples < 0)
+		return chi_fail_null(CHOIR_INVALID,
+				"memory dataset: %lld examples given; 0 or more needed", (long long) examples);
 	memory *m = chi_source_new(&memory_stage, sizeof *m, n, columns, examples);
 	if (!m)
 		return NULL;
 	m->base.random = true;
 	for (size_t i = 0; i < n; i++)
 		m->data[i] = columns[i].data;
-	if (!check_data(&m->base, columns) || (copy && !copy_data(m))) {
-		choir_dataset_free(&m->base);
-		return NULL;
-	}
+	if (check_data(&m->base, columns) != CHOIR_OK || (copy && !copy_data(m)))
+		return chi_dataset_discard(&m->base);
 	return &m->base;
 }

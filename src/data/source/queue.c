@@ -163,10 +163,8 @@ static choir_status wait_for_example(queue_source *s)
 	choir_queue *q = s->queue;
 	const double deadline = chi_clock_deadline(q->timeout);
 	while (q->count == 0) {
-		if (q->failure.status != CHOIR_OK) {
-			chi_error_restore(&q->failure);
-			return q->failure.status;
-		}
+		if (q->failure.status != CHOIR_OK)
+			return chi_error_restore(&q->failure);
 		if (q->closed)
 			return CHOIR_END;
 		if (q->given_up)
@@ -255,43 +253,37 @@ static choir_queue *make_queue(const choir_dataset *d, int64_t capacity, double 
 	return q;
 }
 
-static bool take_options(choir_queue_options *o, const choir_queue_options *given)
+static choir_status take_options(choir_queue_options *o, const choir_queue_options *given)
 {
-	if (chi_options_take("queue dataset: the options'", o, sizeof *o, given) != CHOIR_OK)
-		return false;
+	CHOIR_TRY(chi_options_take("queue dataset: the options'", o, sizeof *o, given));
 	if (o->capacity == 0)
 		o->capacity = USUAL_CAPACITY;
 	if (o->timeout == 0)
 		o->timeout = USUAL_TIMEOUT;
 	if (o->capacity > 0 && (o->timeout > 0 || o->timeout == CHOIR_FOREVER))
-		return true;
-	choir_fail(CHOIR_INVALID,
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
 			"queue dataset: capacity %lld and timeout %g seconds given; both must be positive, or "
 			"timeout CHOIR_FOREVER",
 			(long long) o->capacity, o->timeout);
-	return false;
 }
 
 choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue)
 {
 	choir_queue_options options;
-	if (!queue) {
-		choir_fail(CHOIR_INVALID, "queue dataset: the queue is NULL");
-		return NULL;
-	}
+	if (!queue)
+		return chi_fail_null(CHOIR_INVALID, "queue dataset: the queue is NULL");
 	*queue = NULL;
-	if (!take_options(&options, o))
+	if (take_options(&options, o) != CHOIR_OK)
 		return NULL;
 	queue_source *s =
 			chi_source_new(&queue_stage, sizeof *s, n, columns, CHOIR_UNKNOWN_CARDINALITY);
 	if (!s)
 		return NULL;
 	s->queue = make_queue(&s->base, options.capacity, options.timeout);
-	if (!s->queue) {
-		choir_dataset_free(&s->base);
-		return NULL;
-	}
+	if (!s->queue)
+		return chi_dataset_discard(&s->base);
 	*queue = s->queue;
 	return &s->base;
 }

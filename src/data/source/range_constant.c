@@ -32,26 +32,22 @@ static const chi_stage range_stage = {
 	.signature = range_signature,
 };
 
-static bool count_numbers(int64_t start, int64_t stop, int64_t stride, int64_t *n)
+static choir_status count_numbers(int64_t start, int64_t stop, int64_t stride, int64_t *n)
 {
 	int64_t way;
-	if (stride == 0) {
-		choir_fail(CHOIR_INVALID, "range dataset: step 0 given; any other needed");
-		return false;
-	}
+	if (stride == 0)
+		return choir_fail(CHOIR_INVALID, "range dataset: step 0 given; any other needed");
 	if (stride > 0 ? stop <= start : stop >= start) {
 		*n = 0;
-		return true;
+		return CHOIR_OK;
 	}
-	if (stride == INT64_MIN || __builtin_sub_overflow(stop, start, &way) || way == INT64_MIN) {
-		choir_fail(CHOIR_INVALID,
+	if (stride == INT64_MIN || __builtin_sub_overflow(stop, start, &way) || way == INT64_MIN)
+		return choir_fail(CHOIR_INVALID,
 				"range dataset: the distance from %lld to %lld has more than 63 bits",
 				(long long) start, (long long) stop);
-		return false;
-	}
 	const int64_t far = way < 0 ? -way : way, wide = stride < 0 ? -stride : stride;
 	*n = (far - 1) / wide + 1;
-	return true;
+	return CHOIR_OK;
 }
 
 choir_dataset *choir_range_dataset_new(
@@ -59,7 +55,7 @@ choir_dataset *choir_range_dataset_new(
 {
 	const choir_column c = { .name = column, .dtype = CHOIR_I64 };
 	int64_t n;
-	if (!count_numbers(start, stop, stride, &n))
+	if (count_numbers(start, stop, stride, &n) != CHOIR_OK)
 		return NULL;
 	range *r = chi_source_new(&range_stage, sizeof *r, 1, &c, n);
 	if (!r)
@@ -72,7 +68,6 @@ choir_dataset *choir_range_dataset_new(
 
 typedef struct {
 	choir_dataset base;
-	chi_row_buffer example;
 } constant;
 
 static choir_status constant_range(
@@ -82,7 +77,7 @@ static choir_status constant_range(
 	(void) first;
 	for (size_t i = 0; i < d->spec.n; i++)
 		for (int64_t k = 0; k < count && column[i]; k++)
-			memcpy((char *) column[i] + (size_t) k * d->bytes[i], c->example.column[i],
+			memcpy((char *) column[i] + (size_t) k * d->bytes[i], c->base.rows.column[i],
 					d->bytes[i]);
 	return CHOIR_OK;
 }
@@ -101,44 +96,35 @@ static choir_status constant_seek(choir_dataset *d, int64_t elements)
 	return CHOIR_OK;
 }
 
-static void constant_free(choir_dataset *d)
-{
-	chi_row_buffer_free(&((constant *) d)->example);
-}
-
 static const chi_stage constant_stage = {
 	.name = "constant dataset",
 	.range = constant_range,
 	.read = constant_read,
-	.free = constant_free,
 	.seek = constant_seek,
 };
 
 choir_dataset *choir_constant_dataset_new(int64_t examples, size_t n, const choir_column columns[])
 {
-	if (examples < 0 && examples != CHOIR_FOREVER) {
-		choir_fail(CHOIR_INVALID,
+	if (examples < 0 && examples != CHOIR_FOREVER)
+		return chi_fail_null(CHOIR_INVALID,
 				"constant dataset: %lld examples given; 0 or more, or CHOIR_FOREVER, needed",
 				(long long) examples);
-		return NULL;
-	}
 	constant *c = chi_source_new(&constant_stage, sizeof *c, n, columns, examples);
 	if (!c)
 		return NULL;
 	choir_dataset *d = &c->base;
 	d->spec.endless = examples == CHOIR_FOREVER;
 	d->random = examples != CHOIR_FOREVER;
-	bool good = chi_row_buffer_new(d, 1, &c->example);
+	bool good = chi_row_buffer_new(d, 1, &c->base.rows);
 	for (size_t i = 0; i < n && good; i++) {
 		good = columns[i].data != NULL;
 		if (good)
-			memcpy(c->example.column[i], columns[i].data, d->bytes[i]);
+			memcpy(c->base.rows.column[i], columns[i].data, d->bytes[i]);
 		else
 			choir_fail(
 					CHOIR_INVALID, "constant dataset: column \"%s\" has no data", columns[i].name);
 	}
 	if (good)
 		return d;
-	choir_dataset_free(d);
-	return NULL;
+	return chi_dataset_discard(d);
 }

@@ -268,11 +268,9 @@ choir_dataset *choir_synthetic_digits_dataset_new(int64_t examples, uint64_t see
 		{ .name = "image", .dtype = CHOIR_U8, .shape = { 2, { CHI_GLYPH_SIDE, CHI_GLYPH_SIDE } } },
 		{ .name = "label", .dtype = CHOIR_U8 },
 	};
-	if (examples < 0) {
-		choir_fail(CHOIR_INVALID, "digits dataset: %lld examples given; 0 or more needed",
-				(long long) examples);
-		return NULL;
-	}
+	if (examples < 0)
+		return chi_fail_null(CHOIR_INVALID,
+				"digits dataset: %lld examples given; 0 or more needed", (long long) examples);
 	digits *s = chi_source_new(&digits_stage, sizeof *s, 2, columns, examples);
 	if (!s)
 		return NULL;

@@ -144,8 +144,7 @@ static bool given(const char *path, const char *what)
 static choir_status open_text(const char *path, text *t, int64_t *size)
 {
 	t->reader = chi_reader_open(path);
-	if (!t->reader)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(t->reader));
 	size_t bytes = 0;
 	if (chi_reader_compressed(t->reader))
 		CHOIR_TRY(unpack(t->reader, &t->memory, &bytes));
@@ -234,13 +233,11 @@ static choir_status refill(lines *l)
 	l->length -= l->at;
 	l->offset += l->at;
 	l->at = 0;
-	void *buffer = l->buffer;
 	size_t need, got;
 	CHOIR_TRY(chi_reader_hold(l->reader, l->length, "a line"));
 	if (!chi_size_add(l->length, FIRST_CAPACITY, &need) ||
-			!chi_grow(&buffer, &l->capacity, need, 1))
+			!chi_grow(&l->buffer, &l->capacity, need, 1))
 		return CHOIR_NO_MEMORY;
-	l->buffer = buffer;
 	const size_t want = l->capacity - l->length;
 	CHOIR_TRY(chi_reader_read(l->reader, l->buffer + l->length, want, &got));
 	l->length += got;
@@ -400,11 +397,7 @@ choir_dataset *choir_text_lines_dataset_new(
 	l->skip = wrong == CHOIR_BAD_RECORD_SKIP;
 	l->base.files = 1;
 	l->reader = chi_glob_add_path(&l->paths, path) == CHOIR_OK ? chi_reader_open(path) : NULL;
-	void *buffer = NULL;
-	if (l->reader && chi_grow(&buffer, &l->capacity, FIRST_CAPACITY, 1)) {
-		l->buffer = buffer;
+	if (l->reader && chi_grow(&l->buffer, &l->capacity, FIRST_CAPACITY, 1))
 		return &l->base;
-	}
-	choir_dataset_free(&l->base);
-	return NULL;
+	return chi_dataset_discard(&l->base);
 }

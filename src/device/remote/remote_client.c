@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "choir/status.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -47,13 +46,13 @@ static void take_reached(chi_remote_server *r, chi_unpack *u)
 		return;
 	}
 	s->reached = reached;
-	s->asked = 0;
+	if (reached >= s->asked)
+		s->asked = 0;
 	if (failed > s->told && s->failed == 0) {
 		e.status = (choir_status) status;
 		s->failed = failed;
 		s->failure = e;
 	}
-	chi_cond_broadcast(&r->changed);
 }
 
 // A fetch of a failed stream gets no bytes.
@@ -87,9 +86,11 @@ static choir_status take_frame(
 	chi_unpack u = { .data = payload, .bytes = (size_t) f->bytes };
 	(void) peer;
 	chi_mutex_lock(&r->lock);
-	if (f->kind == CHI_REMOTE_REACHED)
-		take_reached(r, &u);
-	else if (f->kind == CHI_REMOTE_DATA)
+	if (f->kind == CHI_REMOTE_REACHED) {
+		while (!u.failed && u.at < u.bytes)
+			take_reached(r, &u);
+		chi_cond_broadcast(&r->changed);
+	} else if (f->kind == CHI_REMOTE_DATA)
 		take_data(r, &u);
 	else if (f->kind == CHI_REMOTE_CREDIT) {
 		const uint64_t bytes = chi_unpack_u64(&u);
@@ -181,8 +182,7 @@ static choir_status dial(chi_remote_server *r)
 {
 	r->end = (chi_error){ .status = CHOIR_OK };
 	r->peer = chi_hub_dial(r->hub, r->address, NULL);
-	if (r->peer == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(r->peer));
 	while (!r->joined && r->end.status == CHOIR_OK)
 		CHOIR_TRY(chi_hub_step(r->hub, HUGE_VAL));
 	if (r->end.status != CHOIR_OK)
@@ -240,8 +240,7 @@ static choir_status connect_to(chi_remote_server *r)
 	CHOIR_TRY(chi_remote_hello(&r->hello, CHI_REMOTE_ROLE, (int) r->number, r->connections->job));
 	r->hub = chi_hub_new(
 			r->connections, &r->hello, &owner, &(chi_hub_options){ .max = CHI_REMOTE_MAX });
-	if (r->hub == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(r->hub));
 	CHOIR_TRY(join(r));
 	add_header(r, NULL, CHI_COMMAND_LEND);
 	chi_pack_u64(&r->outbox, (uintptr_t) &r->hello.incarnation);
@@ -407,8 +406,8 @@ static choir_status tell(chi_remote_stream *s)
 	s->queued++;
 	s->told = s->failed;
 	s->failed = 0;
-	chi_error_restore(&s->failure);
-	return s->failure.status;
+	memset(s->followed, 0, sizeof s->followed); // these commands may have failed, too
+	return chi_error_restore(&s->failure);
 }
 
 static choir_status wait_locked(chi_remote_stream *s, uint64_t number, double seconds)

@@ -17,6 +17,13 @@ typedef struct {
 
 typedef struct chi_remote_server chi_remote_server;
 
+// From its command `since` on, a stream runs after a command of another one.
+enum { CHI_REMOTE_FOLLOWED = 16 };
+typedef struct {
+	uint32_t server, stream;
+	uint64_t command, since;
+} chi_remote_followed;
+
 typedef struct chi_remote_stream {
 	struct chi_remote_stream *next;
 	chi_remote_server *server;
@@ -26,6 +33,8 @@ typedef struct chi_remote_stream {
 	chi_error failure;
 	chi_remote_fetch *fetches;
 	size_t first_fetch, fetch_count, fetch_capacity;
+	chi_remote_followed followed[CHI_REMOTE_FOLLOWED]; // since 0: none
+	unsigned oldest;
 } chi_remote_stream;
 
 typedef struct {

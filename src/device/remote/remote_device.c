@@ -39,6 +39,8 @@ static bool split(const char *name, place *p)
 	int index;
 	const char *address = name + sizeof prefix - 1, *slash = strrchr(address, '/');
 	const size_t length = slash == NULL ? 0 : (size_t) (slash - address);
+	if (strncmp(address, "unix:", 5) == 0 && slash != NULL && strchr(slash, ':') == NULL)
+		return false; // the path of a socket, without a device
 	if (length == 0 || length >= sizeof p->address || memchr(address, ':', length) == NULL ||
 			!chi_device_parse(slash + 1, kind, &index))
 		return false;
@@ -88,13 +90,11 @@ static chi_remote_server *find_server(const char *address)
 	for (uint32_t i = 0; i < count; i++)
 		if (strcmp(server_at(i)->address, address) == 0)
 			return server_at(i);
-	if (count == CHI_REMOTE_SERVERS) {
-		choir_fail(CHOIR_UNSUPPORTED,
+	if (count == CHI_REMOTE_SERVERS)
+		return chi_fail_null(CHOIR_UNSUPPORTED,
 				"this process has connections to %d servers; no more are "
 				"possible",
 				CHI_REMOTE_SERVERS);
-		return NULL;
-	}
 	chi_remote_server *r = chi_remote_server_new(address, count);
 	if (r != NULL) {
 		chi_atomic64_store(&all.server[count], (uintptr_t) r);
@@ -400,26 +400,70 @@ static choir_status record_event(void *stream, uint64_t *event)
 	return CHOIR_OK;
 }
 
+static chi_remote_followed *find_followed(chi_remote_stream *s, uint32_t server, uint32_t stream)
+{
+	for (int i = 0; i < CHI_REMOTE_FOLLOWED; i++)
+		if (s->followed[i].stream == stream && s->followed[i].server == server)
+			return &s->followed[i];
+	return NULL;
+}
+
+static void add_followed(chi_remote_stream *s, const chi_remote_followed *f)
+{
+	chi_remote_followed *known = find_followed(s, f->server, f->stream);
+	if (known != NULL && known->command >= f->command)
+		return;
+	if (known == NULL)
+		known = &s->followed[s->oldest++ % CHI_REMOTE_FOLLOWED];
+	*known = *f;
+	known->since = s->queued + 1;
+}
+
+static bool follows(chi_remote_stream *s, const chi_remote_followed *f)
+{
+	chi_mutex_lock(&s->server->lock);
+	const chi_remote_followed *known = find_followed(s, f->server, f->stream);
+	const bool does = known != NULL && known->command >= f->command;
+	chi_mutex_unlock(&s->server->lock);
+	return does;
+}
+
+// known: what the other stream follows.
+static choir_status queue_follow(
+		chi_remote_stream *s, const chi_remote_followed *f, const chi_remote_followed known[])
+{
+	CHOIR_TRY(chi_remote_begin(s->server, s, CHI_COMMAND_FOLLOW, 16));
+	chi_pack_u32(&s->server->outbox, f->server);
+	chi_pack_u32(&s->server->outbox, f->stream);
+	chi_pack_u64(&s->server->outbox, f->command);
+	if (!s->server->outbox.failed) {
+		add_followed(s, f);
+		for (int i = 0; i < CHI_REMOTE_FOLLOWED; i++)
+			if (known[i].since != 0 && known[i].since <= f->command)
+				add_followed(s, &known[i]);
+	}
+	return chi_remote_end(s->server, s);
+}
+
 static choir_status wait_event(void *stream, void *other_stream, uint64_t event)
 {
 	chi_remote_stream *s = stream, *other = other_stream;
+	chi_remote_followed known[CHI_REMOTE_FOLLOWED];
 	chi_mutex_lock(&other->server->lock);
 	const uint64_t queued = other->queued;
 	const bool reached = other->reached >= event && (other->failed == 0 || other->failed > event);
+	memcpy(known, other->followed, sizeof known);
 	chi_mutex_unlock(&other->server->lock);
 	if (event > queued)
 		return choir_fail(CHOIR_INVALID,
 				"event %" PRIu64 " does not exist; the last one is %" PRIu64, event, queued);
-	if (reached || s == other)
+	const chi_remote_followed f = { other->server->number, other->number, event, 0 };
+	if (reached || s == other || follows(s, &f))
 		return CHOIR_OK;
 	CHOIR_TRY(introduce(s->server, other->server));
 	if (other->server != s->server)
 		chi_remote_flush(other->server);
-	CHOIR_TRY(chi_remote_begin(s->server, s, CHI_COMMAND_FOLLOW, 16));
-	chi_pack_u32(&s->server->outbox, other->server->number);
-	chi_pack_u32(&s->server->outbox, other->number);
-	chi_pack_u64(&s->server->outbox, event);
-	return chi_remote_end(s->server, s);
+	return queue_follow(s, &f, known);
 }
 
 static choir_status wait_stream(void *stream, uint64_t event, double seconds)

@@ -24,8 +24,7 @@ static choir_status run_with_scratch(const choir_kernel_table *kernel, const cha
 	const size_t bytes = chi_parallel_scratch(plan, kernel, call);
 	if (plan->sums + bytes > 0) {
 		call->scratch = chi_alloc_aligned(plan->sums + bytes);
-		if (call->scratch == NULL)
-			return CHOIR_NO_MEMORY;
+		CHOIR_TRY(chi_made(call->scratch));
 	}
 	const choir_status status = plan->chunks > 1
 			? chi_parallel_run(plan, operation, kernel->run, call, bytes)

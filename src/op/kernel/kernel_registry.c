@@ -108,8 +108,7 @@ static choir_status reserve(kernel_kind *k)
 		return CHOIR_OK;
 	const size_t wanted = k->slot_count ? k->slot_count * 2 : 256;
 	int32_t *slots = chi_alloc_array(wanted, sizeof(*slots));
-	if (!slots)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(slots));
 	chi_free(k->slots);
 	k->slots = slots;
 	k->slot_count = wanted;

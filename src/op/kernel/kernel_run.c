@@ -193,8 +193,7 @@ static choir_status send(chi_stream *s, tensors *t, const choir_buffer *host, ch
 {
 	const size_t bytes = bytes_of(host);
 	chi_buffer *memory = chi_buffer_new(s->device, bytes);
-	if (memory == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(memory));
 	t->host[t->n] = host;
 	t->memory[t->n++] = memory;
 	*there = *host;
@@ -243,8 +242,7 @@ choir_status choir_kernel_run(
 {
 	CHOIR_TRY(check(d, operation, call));
 	chi_stream *s = chi_stream_new(d);
-	if (s == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s));
 	choir_kernel_call made = { .size = sizeof made,
 		.stream = s->state,
 		.device = d->self,

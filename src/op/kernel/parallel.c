@@ -1,8 +1,6 @@
 // The operations that run in chunks, and the axis of each.
 #include "op/kernel/parallel.h"
 
-#include "base/atomic.h"
-#include "base/status.h"
 #include "base/team.h"
 #include "base/thresholds.h"
 #include "op/vector.h"
@@ -270,8 +268,7 @@ choir_status chi_parallel_run(const chi_parallel_plan *whole, const char *operat
 			add_sums(&c, whole->chunks);
 		return CHOIR_OK;
 	}
-	chi_error_restore(&c.error);
-	return choir_error_status();
+	return chi_error_restore(&c.error);
 }
 
 // False: one block. Blocks of examples are larger: norms compute the factors of channels in each.

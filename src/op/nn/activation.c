@@ -94,14 +94,9 @@ choir_tensor *chi_activation_gradient(
 	return chi_op_kernel(dy->frame, u->gradient, 2, in, NULL, dy->dtype, &dy->shape);
 }
 
-static choir_status infer_softmax(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_softmax(chi_result *r)
 {
-	(void) n;
-	(void) attributes;
-	*dtype = in[0]->dtype;
-	*shape = in[0]->shape;
-	if (shape->rank < 1)
+	if (r->shape.rank < 1)
 		return choir_fail(CHOIR_INVALID, "a scalar has no last axis");
 	return CHOIR_OK;
 }

@@ -6,60 +6,55 @@
 #include <math.h>
 #include <string.h>
 
-static choir_status infer_attention(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_attention(chi_result *r)
 {
-	const choir_attention_attributes *a = attributes;
-	const choir_shape *q = &in[0]->shape;
+	const choir_attention_attributes *a = r->attributes;
+	const choir_shape *q = &r->in[0]->shape;
 	char text[3][CHI_SHAPE_TEXT];
 	bool fits = q->rank == 3;
 
-	*dtype = in[0]->dtype;
-	*shape = *q;
-	for (size_t i = 1; i < n && fits; i++) {
-		const choir_shape *s = &in[i]->shape;
-		fits = in[i]->dtype == *dtype && s->rank == 3 && s->dim[0] == q->dim[0] &&
-				s->dim[1] == in[1]->shape.dim[1] && s->dim[2] == q->dim[2];
+	for (size_t i = 1; i < r->n && fits; i++) {
+		const choir_shape *s = &r->in[i]->shape;
+		fits = r->in[i]->dtype == r->dtype && s->rank == 3 && s->dim[0] == q->dim[0] &&
+				s->dim[1] == r->in[1]->shape.dim[1] && s->dim[2] == q->dim[2];
 	}
-	if (n == 1 && (!fits || q->dim[2] % 3 != 0))
+	if (r->n == 1 && (!fits || q->dim[2] % 3 != 0))
 		return choir_fail(CHOIR_INVALID, "the input is %s; [n, positions, 3 width] is needed",
 				chi_shape_print(q, text[0]));
 	if (!fits)
 		return choir_fail(CHOIR_INVALID,
 				"queries %s, keys %s and values %s do not fit; "
 				"[n, positions, width] of one dtype is needed",
-				chi_shape_print(q, text[0]), chi_shape_print(&in[1]->shape, text[1]),
-				chi_shape_print(&in[2]->shape, text[2]));
-	if (n == 1)
-		shape->dim[2] /= 3;
-	if (shape->dim[2] % a->heads != 0)
+				chi_shape_print(q, text[0]), chi_shape_print(&r->in[1]->shape, text[1]),
+				chi_shape_print(&r->in[2]->shape, text[2]));
+	if (r->n == 1)
+		r->shape.dim[2] /= 3;
+	if (r->shape.dim[2] % a->heads != 0)
 		return choir_fail(CHOIR_INVALID, "%" PRId64 " heads do not divide a width of %" PRId64,
-				a->heads, shape->dim[2]);
-	if (n > 1 && a->causal && in[1]->shape.dim[1] < q->dim[1])
+				a->heads, r->shape.dim[2]);
+	if (r->n > 1 && a->causal && r->in[1]->shape.dim[1] < q->dim[1])
 		return choir_fail(CHOIR_INVALID,
 				"causal attention of %" PRId64 " queries to %" PRId64 " "
 				"keys; no more queries than keys are possible",
-				q->dim[1], in[1]->shape.dim[1]);
+				q->dim[1], r->in[1]->shape.dim[1]);
 	return CHOIR_OK;
 }
 
-static choir_status attention_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status attention_backward(const chi_node *node, const chi_backward *g)
 {
 	choir_tensor *in[4];
 	choir_shape shape = { 1, { 0 } };
 
-	(void) want;
 	for (size_t i = 0; i < node->n; i++) {
 		in[i] = node->in[i];
 		shape.dim[0] += choir_shape_elements(&in[i]->shape);
 	}
-	in[node->n] = dy;
-	choir_tensor *made = chi_op_kernel(dy->frame, "attention_gradient", node->n + 1, in,
-			node->attributes, dy->dtype, node->n == 1 ? &in[0]->shape : &shape);
+	in[node->n] = g->dy;
+	choir_tensor *made = chi_op_kernel(g->dy->frame, "attention_gradient", node->n + 1, in,
+			node->attributes, g->dy->dtype, node->n == 1 ? &in[0]->shape : &shape);
 	int64_t first = 0;
 	for (size_t i = 0; i < node->n; i++)
-		gradient[i] = node->n == 1 ? made : chi_part(made, &first, node->in[i]->shape);
+		g->gradient[i] = node->n == 1 ? made : chi_part(made, &first, node->in[i]->shape);
 	return CHOIR_OK;
 }
 
@@ -166,10 +161,8 @@ static choir_tensor *call(size_t n, choir_tensor *const in[], const choir_attent
 		if (!in[i])
 			return chi_frame_null_argument(choir_tensor_frame(in[0]), "attention");
 	choir_frame *f = in[0]->frame;
-	if (chi_options_take("attention: the options'", &all, sizeof all, o) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (chi_options_take("attention: the options'", &all, sizeof all, o) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	choir_attention_attributes a = {
 		.heads = all.heads ? all.heads : 1, .causal = all.causal == CHOIR_ON, .scale = all.scale
 	};
@@ -184,15 +177,11 @@ static choir_tensor *call(size_t n, choir_tensor *const in[], const choir_attent
 	if (!all.mask && all.dropout == 0)
 		return chi_op_call(&attention_op, f, n, in, &a);
 	const composed c = { a, all.mask, all.dropout, all.seed };
-	choir_dtype dtype;
-	choir_shape shape;
 	if (!chi_op_operands("attention", f, n, in))
 		return NULL;
-	if (infer_attention(n, in, &a, &dtype, &shape) == CHOIR_OK)
-		return compose(n, in, &c);
-	chi_error_prefix("attention");
-	chi_frame_record_error(f);
-	return NULL;
+	chi_result result = { n, in, &a, in[0]->dtype, in[0]->shape };
+	return infer_attention(&result) == CHOIR_OK ? compose(n, in, &c)
+												: chi_op_failed(f, "attention");
 }
 
 choir_tensor *choir_attention(

@@ -126,22 +126,21 @@ typedef struct {
 	bool wide;
 } conv2d;
 
-static choir_status infer_conv2d(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_conv2d(chi_result *r)
 {
-	const conv2d *c = attributes;
+	const conv2d *c = r->attributes;
 	char text[CHI_SHAPE_TEXT];
 
-	const choir_dtype operands = in[0]->dtype, bias = chi_dtype_wide(operands);
-	*dtype = c->wide ? chi_dtype_wide(operands) : operands;
-	*shape = c->out;
-	for (size_t i = 1; i < n; i++)
-		if (in[i]->dtype != operands && (i < 2 || in[i]->dtype != bias))
+	const choir_dtype operands = r->in[0]->dtype, bias = chi_dtype_wide(operands);
+	r->dtype = c->wide ? chi_dtype_wide(operands) : operands;
+	r->shape = c->out;
+	for (size_t i = 1; i < r->n; i++)
+		if (r->in[i]->dtype != operands && (i < 2 || r->in[i]->dtype != bias))
 			return choir_fail(CHOIR_INVALID, "the dtypes are %s and %s; cast one of them",
-					choir_dtype_name(operands), choir_dtype_name(in[i]->dtype));
-	if (n == 3 && (in[2]->shape.rank != 1 || in[2]->shape.dim[0] != c->out.dim[3]))
+					choir_dtype_name(operands), choir_dtype_name(r->in[i]->dtype));
+	if (r->n == 3 && (r->in[2]->shape.rank != 1 || r->in[2]->shape.dim[0] != c->out.dim[3]))
 		return choir_fail(CHOIR_INVALID, "the bias is %s; [%lld] is needed",
-				chi_shape_print(&in[2]->shape, text), (long long) c->out.dim[3]);
+				chi_shape_print(&r->in[2]->shape, text), (long long) c->out.dim[3]);
 	return CHOIR_OK;
 }
 
@@ -166,52 +165,49 @@ static conv2d linear(const chi_node *node)
 }
 
 // The convolution is bilinear: each of three operations has the others as gradients.
-static choir_status gradient_input_backward(
-		const chi_node *node, choir_tensor *dx, const bool want[], choir_tensor *gradient[])
+static choir_status gradient_input_backward(const chi_node *node, const chi_backward *g)
 {
 	const conv2d c = linear(node);
 	choir_tensor *filter = node->in[0], *dy = node->in[1];
 
-	if (want[0])
-		gradient[0] = call(&gradient_filter_op, &c, dx, dy, filter);
-	if (want[1])
-		gradient[1] = call(&conv2d_op, &c, dx, filter, dy);
+	if (g->want[0])
+		g->gradient[0] = call(&gradient_filter_op, &c, g->dy, dy, filter);
+	if (g->want[1])
+		g->gradient[1] = call(&conv2d_op, &c, g->dy, filter, dy);
 	return CHOIR_OK;
 }
 
-static choir_status gradient_filter_backward(
-		const chi_node *node, choir_tensor *df, const bool want[], choir_tensor *gradient[])
+static choir_status gradient_filter_backward(const chi_node *node, const chi_backward *g)
 {
 	const conv2d c = linear(node);
 	choir_tensor *x = node->in[0], *dy = node->in[1];
 
-	if (want[0])
-		gradient[0] = call(&gradient_input_op, &c, df, dy, x);
-	if (want[1])
-		gradient[1] = call(&conv2d_op, &c, x, df, dy);
+	if (g->want[0])
+		g->gradient[0] = call(&gradient_input_op, &c, g->dy, dy, x);
+	if (g->want[1])
+		g->gradient[1] = call(&conv2d_op, &c, x, g->dy, dy);
 	return CHOIR_OK;
 }
 
-static choir_status conv2d_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status conv2d_backward(const chi_node *node, const chi_backward *g)
 {
 	const conv2d *c = node->attributes;
 	choir_tensor *x = node->in[0], *filter = node->in[1];
-	choir_tensor *dz = chi_activation_gradient(c->kernel.activation, node->out, dy);
+	choir_tensor *dz = chi_activation_gradient(c->kernel.activation, node->out, g->dy);
 
-	if (want[0])
-		gradient[0] = call(&gradient_input_op, c, filter, dz, x);
-	if (want[1])
-		gradient[1] = call(&gradient_filter_op, c, x, dz, filter);
-	if (node->n == 3 && want[2])
-		gradient[2] = chi_sum_to(dz, &node->in[2]->shape);
+	if (g->want[0])
+		g->gradient[0] = call(&gradient_input_op, c, filter, dz, x);
+	if (g->want[1])
+		g->gradient[1] = call(&gradient_filter_op, c, x, dz, filter);
+	if (node->n == 3 && g->want[2])
+		g->gradient[2] = chi_sum_to(dz, &node->in[2]->shape);
 	return CHOIR_OK;
 }
 
 #define CONVOLUTION_OP(kernel, gradient) \
 	{ \
 		.name = kernel, .attribute_bytes = sizeof(conv2d), .infer = infer_conv2d, \
-		.backward = gradient, .recordable = true \
+		.backward = gradient \
 	}
 static const chi_op gradient_input_op =
 		CONVOLUTION_OP("conv2d_gradient_input", gradient_input_backward);
@@ -227,13 +223,6 @@ choir_tensor *chi_conv2d_gradient_input(choir_tensor *filter, choir_tensor *dy,
 	return chi_op_call(&gradient_input_op, NULL, 2, in, &c);
 }
 
-static choir_tensor *fail(const char *name, choir_tensor *x)
-{
-	chi_error_prefix("%s", name);
-	chi_frame_record_error(x->frame);
-	return NULL;
-}
-
 static choir_tensor *convolve(const char *name, choir_tensor *x, choir_tensor *filter,
 		choir_tensor *bias, const choir_conv_options *o)
 {
@@ -244,7 +233,7 @@ static choir_tensor *convolve(const char *name, choir_tensor *x, choir_tensor *f
 		return chi_frame_null_argument(choir_tensor_frame(x ? x : filter), name);
 	if (chi_convolution_plan(&x->shape, &filter->shape, o, &attributes.kernel, &attributes.out) !=
 			CHOIR_OK)
-		return fail(name, x);
+		return chi_op_failed(x->frame, name);
 	choir_tensor *y = chi_op_call(&conv2d_op, NULL, bias ? 3 : 2, in, &attributes);
 	return attributes.kernel.activation == o->activation ? y
 														 : chi_activation_apply(o->activation, y);
@@ -297,7 +286,7 @@ bool chi_convolution_begin(const char *name, int axes, choir_tensor *x, choir_te
 		status = choir_fail(
 				CHOIR_INVALID, "bias is on, but only layers have one; use choir_bias_add");
 	if (status != CHOIR_OK)
-		fail(name, x);
+		chi_op_failed(x->frame, name);
 	return status == CHOIR_OK;
 }
 

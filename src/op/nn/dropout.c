@@ -2,11 +2,9 @@
 #include "choir/nn.h"
 #include "op/op.h"
 
-static choir_status dropout_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status dropout_backward(const chi_node *node, const chi_backward *g)
 {
-	(void) want;
-	gradient[0] = chi_op_call(node->op, dy->frame, 1, &dy, node->attributes);
+	g->gradient[0] = chi_op_call(node->op, g->dy->frame, 1, &g->dy, node->attributes);
 	return CHOIR_OK;
 }
 
@@ -14,7 +12,6 @@ static const chi_op dropout_op = {
 	.name = "dropout",
 	.attribute_bytes = sizeof(choir_random_attributes),
 	.backward = dropout_backward,
-	.recordable = true,
 };
 
 choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed)

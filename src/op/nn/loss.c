@@ -11,16 +11,13 @@ static bool labels_fit(const choir_shape *logits, const choir_shape *labels)
 	return true;
 }
 
-static choir_status infer_cross_entropy(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_cross_entropy(chi_result *r)
 {
-	const choir_shape *logits = &in[0]->shape, *labels = &in[1]->shape;
-	const choir_dtype label = in[1]->dtype;
+	const choir_shape *logits = &r->in[0]->shape, *labels = &r->in[1]->shape;
+	const choir_dtype label = r->in[1]->dtype;
 	char text[2][CHI_SHAPE_TEXT];
 
-	(void) n;
-	(void) attributes;
-	*dtype = chi_dtype_wide(in[0]->dtype);
+	r->dtype = chi_dtype_wide(r->in[0]->dtype);
 	if (label != CHOIR_U8 && label != CHOIR_I32 && label != CHOIR_I64)
 		return choir_fail(CHOIR_INVALID, "the labels are %s; u8, i32 or i64 is needed",
 				choir_dtype_name(label));
@@ -28,17 +25,16 @@ static choir_status infer_cross_entropy(size_t n, choir_tensor *const in[], cons
 		return choir_fail(CHOIR_INVALID,
 				"logits %s and labels %s do not fit; [n, .., classes] and [n, ..] are needed",
 				chi_shape_print(logits, text[0]), chi_shape_print(labels, text[1]));
-	*shape = *labels;
+	r->shape = *labels;
 	return CHOIR_OK;
 }
 
-static choir_status cross_entropy_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status cross_entropy_backward(const chi_node *node, const chi_backward *g)
 {
-	choir_tensor *logits = node->in[0], *const in[] = { logits, node->in[1], dy };
+	choir_tensor *logits = node->in[0], *const in[] = { logits, node->in[1], g->dy };
 
-	if (want[0])
-		gradient[0] = chi_op_kernel(dy->frame, "softmax_cross_entropy_gradient", 3, in,
+	if (g->want[0])
+		g->gradient[0] = chi_op_kernel(g->dy->frame, "softmax_cross_entropy_gradient", 3, in,
 				node->attributes, logits->dtype, &logits->shape);
 	return CHOIR_OK;
 }
@@ -93,6 +89,10 @@ static choir_tensor *match(const char *name, choir_tensor *targets, choir_tensor
 	if (!targets || !predictions)
 		return targets;
 	const choir_shape *given = &targets->shape, *needed = &predictions->shape;
+	if (targets->dtype != predictions->dtype && !targets->is_number && !predictions->is_number)
+		return chi_frame_fail_null(predictions->frame, CHOIR_INVALID,
+				"%s: targets are %s and predictions %s; one dtype is needed, so cast the targets",
+				name, choir_dtype_name(targets->dtype), choir_dtype_name(predictions->dtype));
 	targets = chi_match_last_axis(targets, needed);
 	if (!targets || given->rank == 0 || needed->rank == 0 ||
 			chi_shape_equal(&targets->shape, needed))
@@ -119,14 +119,12 @@ choir_tensor *choir_mean_squared_error(choir_tensor *targets, choir_tensor *pred
 	return by_example("mean_squared_error", choir_square(choir_subtract(predictions, targets)));
 }
 
-static choir_status huber_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status huber_backward(const chi_node *node, const chi_backward *g)
 {
-	choir_tensor *const in[] = { node->in[0], dy };
+	choir_tensor *const in[] = { node->in[0], g->dy };
 
-	(void) want;
-	gradient[0] = chi_op_kernel(
-			dy->frame, "huber_gradient", 2, in, node->attributes, dy->dtype, &dy->shape);
+	g->gradient[0] = chi_op_kernel(
+			g->dy->frame, "huber_gradient", 2, in, node->attributes, g->dy->dtype, &g->dy->shape);
 	return CHOIR_OK;
 }
 

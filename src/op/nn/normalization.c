@@ -44,27 +44,26 @@ static choir_tensor *finish(choir_tensor *y, choir_tensor *made)
 	return y;
 }
 
-static choir_status row_norm_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status row_norm_backward(const chi_node *node, const chi_backward *g)
 {
 	choir_tensor *x = node->in[0], *moments = node->in[node->n - 1];
-	choir_tensor *const for_x[] = { x, node->in[1], moments, dy };
-	choir_tensor *const for_rest[] = { x, moments, dy };
+	choir_tensor *const for_x[] = { x, node->in[1], moments, g->dy };
+	choir_tensor *const for_rest[] = { x, moments, g->dy };
 	const int64_t n = x->shape.dim[x->shape.rank - 1];
 	const bool offset = node->n > 3;
 
-	if (want[0])
-		gradient[0] = chi_op_kernel(
-				dy->frame, "row_norm_gradient", 4, for_x, node->attributes, x->dtype, &x->shape);
-	if (!want[1] && !(offset && want[2]))
+	if (g->want[0])
+		g->gradient[0] = chi_op_kernel(g->dy->frame, "row_norm_gradient", 4, for_x,
+				node->attributes, x->dtype, &x->shape);
+	if (!g->want[1] && !(offset && g->want[2]))
 		return CHOIR_OK;
 	const choir_dtype dtype = node->in[1]->dtype;
 	choir_tensor *sums = chi_op_kernel(
-			dy->frame, "row_norm_sums", 3, for_rest, NULL, dtype, &CHOIR_SHAPE(2 * n));
-	if (want[1])
-		gradient[1] = part(sums, 0, n, dtype);
-	if (offset && want[2])
-		gradient[2] = part(sums, 1, n, dtype);
+			g->dy->frame, "row_norm_sums", 3, for_rest, NULL, dtype, &CHOIR_SHAPE(2 * n));
+	if (g->want[1])
+		g->gradient[1] = part(sums, 0, n, dtype);
+	if (offset && g->want[2])
+		g->gradient[2] = part(sums, 1, n, dtype);
 	return CHOIR_OK;
 }
 
@@ -78,10 +77,8 @@ static choir_tensor *row_norm(const chi_op *op, choir_tensor *x, choir_tensor *s
 	if (!(epsilon >= 0))
 		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
 				"%s: epsilon is %g; 0 or more is needed", op->label, epsilon);
-	if (check_parameters(op->label, x, scale, offset) != CHOIR_OK) {
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
+	if (check_parameters(op->label, x, scale, offset) != CHOIR_OK)
+		return chi_frame_record_null(x->frame);
 	choir_shape shape = x->shape;
 	shape.dim[shape.rank - 1] = 2;
 	choir_tensor *moments = chi_op_kernel(
@@ -156,10 +153,8 @@ choir_tensor *choir_group_norm(
 	if (!x || !scale || !offset)
 		return chi_frame_null_argument(choir_tensor_frame(x ? x : scale), name);
 	choir_frame *f = x->frame;
-	if (check_parameters(name, x, scale, offset) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (check_parameters(name, x, scale, offset) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	const choir_shape whole = x->shape;
 	const int64_t c = whole.dim[whole.rank - 1], n = whole.dim[0];
 	if (whole.rank < 2 || groups < 1 || c % groups != 0 || !(epsilon >= 0))
@@ -168,8 +163,8 @@ choir_tensor *choir_group_norm(
 				"or "
 				"more are needed",
 				name, chi_shape_print(&whole, text), (long long) groups, epsilon);
-	if (choir_shape_elements(&whole) == 0)
-		return x;
+	if (choir_shape_elements(&whole) == 0) // the tape needs the same variables as with examples
+		return choir_add(choir_multiply(x, scale), offset);
 	const int64_t part = c / groups, row = choir_shape_elements(&whole) / n / groups;
 	const int64_t places = row / part;
 	choir_tensor *rows = swap_groups(x, CHOIR_SHAPE(n, places, groups, part));
@@ -193,25 +188,24 @@ static choir_tensor *summed(const batch_norm *b, choir_tensor *t)
 	return b->sum && t ? b->sum(t, b->user) : t;
 }
 
-static choir_status batch_norm_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status batch_norm_backward(const chi_node *node, const chi_backward *g)
 {
 	const batch_norm *b = node->attributes;
 	choir_tensor *x = node->in[0], *moments = node->in[3];
-	choir_tensor *const for_sums[] = { x, moments, dy };
+	choir_tensor *const for_sums[] = { x, moments, g->dy };
 	const int64_t n = x->shape.dim[x->shape.rank - 1];
-	choir_tensor *sums = chi_op_kernel(dy->frame, "channel_norm_sums", 3, for_sums, &b->kernel,
+	choir_tensor *sums = chi_op_kernel(g->dy->frame, "channel_norm_sums", 3, for_sums, &b->kernel,
 			CHOIR_F64, &CHOIR_SHAPE(2 * n));
 
-	if (want[1])
-		gradient[1] = part(sums, 0, n, node->in[1]->dtype);
-	if (want[2])
-		gradient[2] = part(sums, 1, n, node->in[2]->dtype);
-	if (!want[0])
+	if (g->want[1])
+		g->gradient[1] = part(sums, 0, n, node->in[1]->dtype);
+	if (g->want[2])
+		g->gradient[2] = part(sums, 1, n, node->in[2]->dtype);
+	if (!g->want[0])
 		return CHOIR_OK;
-	choir_tensor *const for_x[] = { x, node->in[1], moments, dy, summed(b, sums) };
-	gradient[0] = chi_op_kernel(
-			dy->frame, "channel_norm_gradient", 5, for_x, &b->kernel, x->dtype, &x->shape);
+	choir_tensor *const for_x[] = { x, node->in[1], moments, g->dy, summed(b, sums) };
+	g->gradient[0] = chi_op_kernel(
+			g->dy->frame, "channel_norm_gradient", 5, for_x, &b->kernel, x->dtype, &x->shape);
 	return CHOIR_OK;
 }
 
@@ -294,10 +288,8 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 	choir_batch_norm_options all;
 
 	// every return sets the outputs
-	if (chi_options_take("batch_norm: the options'", &all, sizeof all, o) != CHOIR_OK) {
-		chi_frame_record_error(choir_tensor_frame(x));
-		return NULL;
-	}
+	if (chi_options_take("batch_norm: the options'", &all, sizeof all, o) != CHOIR_OK)
+		return chi_frame_record_null(choir_tensor_frame(x));
 	forget_moments(&all);
 	if (!x || !scale || !offset)
 		return chi_frame_null_argument(choir_tensor_frame(x ? x : scale), "batch_norm");
@@ -305,10 +297,8 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 	if (!(epsilon >= 0))
 		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
 				"batch_norm: epsilon is %g; 0 or more is needed", epsilon);
-	if (check_parameters("batch_norm", x, scale, offset) != CHOIR_OK) {
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
+	if (check_parameters("batch_norm", x, scale, offset) != CHOIR_OK)
+		return chi_frame_record_null(x->frame);
 	const batch_norm b = { { .epsilon = epsilon, .centered = true }, all.sum, all.user };
 	const int64_t n = x->shape.dim[x->shape.rank - 1];
 	choir_tensor *moments = moments_of(&b, x);

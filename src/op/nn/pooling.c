@@ -6,14 +6,11 @@ typedef struct {
 	choir_shape out;
 } pool2d;
 
-static choir_status infer_pool(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_pool(chi_result *r)
 {
-	const pool2d *p = attributes;
+	const pool2d *p = r->attributes;
 
-	(void) n;
-	*dtype = in[0]->dtype;
-	*shape = p->out;
+	r->shape = p->out;
 	return CHOIR_OK;
 }
 
@@ -26,54 +23,47 @@ static pool2d reshaped(const chi_node *node, const choir_tensor *like)
 	return p;
 }
 
-static choir_status max_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status max_backward(const chi_node *node, const chi_backward *g)
 {
-	choir_tensor *const in[] = { node->in[0], node->out, dy };
+	choir_tensor *const in[] = { node->in[0], node->out, g->dy };
 	const pool2d p = reshaped(node, node->in[0]);
 
-	(void) want;
-	gradient[0] = chi_op_call(&max_gradient_op, dy->frame, 3, in, &p);
+	g->gradient[0] = chi_op_call(&max_gradient_op, g->dy->frame, 3, in, &p);
 	return CHOIR_OK;
 }
 
-static choir_status average_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status average_backward(const chi_node *node, const chi_backward *g)
 {
 	const pool2d p = reshaped(node, node->in[0]);
 
-	(void) want;
-	gradient[0] = chi_op_call(&average_gradient_op, dy->frame, 1, &dy, &p);
+	g->gradient[0] = chi_op_call(&average_gradient_op, g->dy->frame, 1, &g->dy, &p);
 	return CHOIR_OK;
 }
 
 // Both are linear in their last input, and each other's gradient.
-static choir_status max_linear_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status max_linear_backward(const chi_node *node, const chi_backward *g)
 {
-	choir_tensor *const in[] = { node->in[0], node->in[1], dy };
+	choir_tensor *const in[] = { node->in[0], node->in[1], g->dy };
 	const pool2d p = reshaped(node, node->in[2]);
 
-	if (want[2])
-		gradient[2] = chi_op_call(
-				node->op == &max_take_op ? &max_gradient_op : &max_take_op, dy->frame, 3, in, &p);
+	if (g->want[2])
+		g->gradient[2] = chi_op_call(node->op == &max_take_op ? &max_gradient_op : &max_take_op,
+				g->dy->frame, 3, in, &p);
 	return CHOIR_OK;
 }
 
-static choir_status average_gradient_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status average_gradient_backward(const chi_node *node, const chi_backward *g)
 {
 	const pool2d p = reshaped(node, node->in[0]);
 
-	(void) want;
-	gradient[0] = chi_op_call(&average_op, dy->frame, 1, &dy, &p);
+	g->gradient[0] = chi_op_call(&average_op, g->dy->frame, 1, &g->dy, &p);
 	return CHOIR_OK;
 }
 
 #define POOL_OP(kernel, gradient) \
 	{ \
 		.name = kernel, .attribute_bytes = sizeof(pool2d), .infer = infer_pool, \
-		.backward = gradient, .recordable = true \
+		.backward = gradient \
 	}
 static const chi_op max_gradient_op = POOL_OP("max_pool2d_gradient", max_linear_backward);
 static const chi_op max_take_op = POOL_OP("max_pool2d_take", max_linear_backward);

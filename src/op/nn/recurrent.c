@@ -27,15 +27,10 @@ static int64_t state_of(choir_tensor *const in[])
 	return in[WEIGHTS]->shape.dim[0];
 }
 
-static choir_status infer_recurrence(size_t n, choir_tensor *const in[], const void *given,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_recurrence(chi_result *r)
 {
-	const attributes *a = given;
-
-	(void) n;
-	*dtype = in[GATES]->dtype;
-	*shape = in[GATES]->shape;
-	shape->dim[2] = (1 + a->cells) * state_of(in);
+	const attributes *a = r->attributes;
+	r->shape.dim[2] = (1 + a->cells) * state_of(r->in);
 	return CHOIR_OK;
 }
 
@@ -60,29 +55,28 @@ static choir_tensor *weights_gradient(const chi_node *node, choir_tensor *dz)
 			chi_precision_gradient(node->in[WEIGHTS]), &node->in[WEIGHTS]->shape);
 }
 
-static choir_status recurrence_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status recurrence_backward(const chi_node *node, const chi_backward *g)
 {
 	const attributes *a = node->attributes;
 	const bool biased = a->kind->biased;
 	const choir_shape gates = node->in[GATES]->shape, state = node->in[STATE]->shape;
 	choir_tensor *const in[] = { node->in[ROWS], node->in[WEIGHTS],
-		node->in[biased ? STATE : MORE], dy };
+		node->in[biased ? STATE : MORE], g->dy };
 	const int64_t all = (1 + biased) * choir_shape_elements(&gates) +
 			(2 - biased) * choir_shape_elements(&state);
-	choir_tensor *flat =
-			chi_op_kernel(dy->frame, a->kind->gradient, 4, in, NULL, dy->dtype, &CHOIR_SHAPE(all));
+	choir_tensor *flat = chi_op_kernel(
+			g->dy->frame, a->kind->gradient, 4, in, NULL, g->dy->dtype, &CHOIR_SHAPE(all));
 	int64_t first = 0;
 
-	gradient[GATES] = chi_part(flat, &first, gates);
-	choir_tensor *dz = biased ? chi_part(flat, &first, gates) : gradient[GATES];
-	gradient[STATE] = chi_part(flat, &first, state);
+	g->gradient[GATES] = chi_part(flat, &first, gates);
+	choir_tensor *dz = biased ? chi_part(flat, &first, gates) : g->gradient[GATES];
+	g->gradient[STATE] = chi_part(flat, &first, state);
 	if (!biased)
-		gradient[MORE] = chi_part(flat, &first, state);
-	else if (want[MORE])
-		gradient[MORE] = chi_sum_to(dz, &node->in[MORE]->shape);
-	if (want[WEIGHTS])
-		gradient[WEIGHTS] = weights_gradient(node, dz);
+		g->gradient[MORE] = chi_part(flat, &first, state);
+	else if (g->want[MORE])
+		g->gradient[MORE] = chi_sum_to(dz, &node->in[MORE]->shape);
+	if (g->want[WEIGHTS])
+		g->gradient[WEIGHTS] = weights_gradient(node, dz);
 	return CHOIR_OK;
 }
 
@@ -132,10 +126,8 @@ static choir_tensor *recurrence_formula(const chi_node *node)
 	const int64_t steps = node->out->shape.dim[1];
 	choir_tensor **states = chi_arena_alloc(&f->arena, (size_t) steps * sizeof *states);
 
-	if (!states) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!states)
+		return chi_frame_record_null(f);
 	for (int64_t t = 0; t < steps; t++) {
 		choir_tensor *gates = at_step(node->in[GATES], t);
 		h = a->kind->biased ? gru_step(node, gates, h) : lstm_step(node, gates, h, &c);
@@ -260,18 +252,14 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 	choir_recurrent_options all;
 
 	// every return must set their output
-	if (chi_options_take("lstm: the options'", &all, sizeof all, o) != CHOIR_OK) {
-		chi_frame_record_error(choir_tensor_frame(x));
-		return NULL;
-	}
+	if (chi_options_take("lstm: the options'", &all, sizeof all, o) != CHOIR_OK)
+		return chi_frame_record_null(choir_tensor_frame(x));
 	if (all.last_cell)
 		*all.last_cell = NULL;
 	if (!x || !kernel || !recurrent || !bias)
 		return chi_frame_null_argument(choir_tensor_frame(x), "lstm");
-	if (check(&lstm, x, kernel, recurrent, bias) != CHOIR_OK) {
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
+	if (check(&lstm, x, kernel, recurrent, bias) != CHOIR_OK)
+		return chi_frame_record_null(x->frame);
 	const int64_t h = recurrent->shape.dim[0];
 	return run(&lstm, gates_of(x, kernel, bias), recurrent, initial(&lstm, x, all.state, h),
 			initial(&lstm, x, all.cell, h), &all);
@@ -283,10 +271,8 @@ choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *rec
 	if (!x || !kernel || !recurrent || !bias || !recurrent_bias)
 		return chi_frame_null_argument(choir_tensor_frame(x), "gru");
 	if (check(&gru, x, kernel, recurrent, bias) != CHOIR_OK ||
-			check(&gru, x, kernel, recurrent, recurrent_bias) != CHOIR_OK) {
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
+			check(&gru, x, kernel, recurrent, recurrent_bias) != CHOIR_OK)
+		return chi_frame_record_null(x->frame);
 	return run(&gru, gates_of(x, kernel, bias), recurrent,
 			initial(&gru, x, state, recurrent->shape.dim[0]), recurrent_bias, NULL);
 }

@@ -5,20 +5,17 @@
 
 #include <inttypes.h>
 
-static choir_status infer_lengths(size_t n, choir_tensor *const in[], const void *attributes,
-		choir_dtype *dtype, choir_shape *shape)
+static choir_status infer_lengths(chi_result *r)
 {
-	const choir_tensor *lengths = in[1];
+	const choir_tensor *lengths = r->in[1];
 	const choir_dtype d = lengths->dtype;
 	char text[CHI_SHAPE_TEXT];
 
-	(void) n;
-	(void) attributes;
 	if ((d != CHOIR_U8 && d != CHOIR_I32 && d != CHOIR_I64) || lengths->shape.rank != 1)
 		return choir_fail(CHOIR_INVALID, "they are %s %s; u8, i32 or i64 [n] is needed",
 				choir_dtype_name(d), chi_shape_print(&lengths->shape, text));
-	*dtype = CHOIR_I64;
-	*shape = lengths->shape;
+	r->dtype = CHOIR_I64;
+	r->shape = lengths->shape;
 	return CHOIR_OK;
 }
 

@@ -27,10 +27,8 @@ static choir_tensor *weights(choir_tensor *x, int64_t n, int64_t factor)
 	choir_frame *f = x->frame;
 	float *w = chi_arena_alloc(&f->arena, (size_t) (n * factor * n) * sizeof *w);
 
-	if (!w) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!w)
+		return chi_frame_record_null(f);
 	for (int64_t i = 0; i < n * factor; i++) {
 		// the centre of element i, in x
 		const double at = ((double) i + 0.5) / (double) factor - 0.5;

@@ -2,6 +2,7 @@
 #include "op/onednn/onednn_cache.h"
 
 #include "base/alloc.h"
+#include "base/status.h"
 #include "base/thread_local.h"
 
 #include <string.h>
@@ -83,8 +84,7 @@ static void evict(cache *c)
 static choir_status add(cache *c, const chi_dnn_problem *problem, entry **out)
 {
 	entry *e = chi_alloc(sizeof *e);
-	if (!e)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(e));
 	e->problem = *problem;
 	const choir_status status = chi_dnn_new(problem, &e->dnn);
 	if (status != CHOIR_OK && status != CHOIR_UNSUPPORTED) {

@@ -273,16 +273,13 @@ static size_t scratch_matmul(const choir_kernel_call *call)
 static choir_status run_gemm(const chi_dnn_problem *p, const chi_dnn_operands *o)
 {
 	const chi_dnn_gemm gemm = {
-		.a_transposed = true,
 		.m = p->m,
 		.n = p->n,
 		.k = p->k,
-		.a_row = p->a_row > 0 ? p->a_row : p->m,
-		.b_row = p->n,
-		.c_row = p->n,
-		.a = o->a,
-		.b = o->b,
+		.a = { o->a, p->a_row > 0 ? p->a_row : p->m, true },
+		.b = { o->b, p->n, false },
 		.c = o->out,
+		.c_row = p->n,
 	};
 	return chi_dnn_multiply(&gemm);
 }
@@ -324,16 +321,13 @@ static void turn(float *to, const float *from, int64_t m, int64_t n)
 static choir_status run_turned(const chi_dnn_problem *p, const chi_dnn_operands *o)
 {
 	const chi_dnn_gemm gemm = {
-		.a_transposed = true,
 		.m = p->n,
 		.n = p->m,
 		.k = p->k,
-		.a_row = p->n,
-		.b_row = p->a_row,
-		.c_row = p->m,
-		.a = o->b,
-		.b = o->a,
+		.a = { o->b, p->n, true },
+		.b = { o->a, p->a_row, false },
 		.c = o->scratch,
+		.c_row = p->m,
 	};
 	CHOIR_TRY(chi_dnn_multiply(&gemm));
 	turn(o->out, o->scratch, p->m, p->n);
@@ -397,8 +391,7 @@ static choir_status run_divided(const choir_kernel_call *call, const chi_dnn_pro
 	CHOIR_TRY(chi_team_share((whole->m + size - 1) / size, run_chunk, &c));
 	if (chi_atomic32_load(&c.failed) == 0)
 		return CHOIR_OK;
-	chi_error_restore(&c.error);
-	return choir_error_status();
+	return chi_error_restore(&c.error);
 }
 
 static choir_status run_matmul(const choir_kernel_call *call)
@@ -436,26 +429,25 @@ static choir_status run_conv2d(const choir_kernel_call *call)
 	return run_activated(call, attributes->activation);
 }
 
-static int64_t apart(int64_t stride, int64_t columns)
+// rows by columns of it are used.
+static chi_dnn_matrix matrix_of(const chi_matrix *x, int64_t rows, int64_t columns)
 {
-	return stride < columns ? columns : stride;
+	const bool transposed = x->column != 1;
+	const int64_t row = transposed ? x->column : x->row, min = transposed ? rows : columns;
+	return (chi_dnn_matrix){ x->data, row < min ? min : row, transposed };
 }
 
 static choir_status multiply(const chi_gemm *p)
 {
 	const chi_dnn_gemm gemm = {
-		.a_transposed = p->a_column != 1,
-		.b_transposed = p->b_column != 1,
 		.accumulate = p->accumulate,
 		.m = p->m,
 		.n = p->n,
 		.k = p->k,
-		.a_row = p->a_column != 1 ? apart(p->a_column, p->m) : apart(p->a_row, p->k),
-		.b_row = p->b_column != 1 ? apart(p->b_column, p->k) : apart(p->b_row, p->n),
-		.c_row = p->c_row,
-		.a = p->a,
-		.b = p->b,
+		.a = matrix_of(&p->a, p->m, p->k),
+		.b = matrix_of(&p->b, p->k, p->n),
 		.c = p->c,
+		.c_row = p->c_row,
 	};
 	return chi_dnn_multiply(&gemm);
 }

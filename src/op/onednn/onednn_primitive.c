@@ -462,8 +462,7 @@ choir_status chi_dnn_new(const chi_dnn_problem *problem, chi_dnn **out)
 	if (status != dnnl_success)
 		return status_of(status);
 	chi_dnn *d = chi_alloc(sizeof *d);
-	if (!d)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(d));
 	const int threads = enter_one_thread();
 	// threads share oneDNN's code cache
 	chi_mutex_lock(&engine_lock);
@@ -582,9 +581,9 @@ choir_status chi_dnn_run(chi_dnn *d, const chi_dnn_operands *operands)
 choir_status chi_dnn_multiply(const chi_dnn_gemm *p)
 {
 	const int threads = enter_one_thread();
-	const dnnl_status_t status =
-			dnnl_sgemm(p->a_transposed ? 'T' : 'N', p->b_transposed ? 'T' : 'N', p->m, p->n, p->k,
-					1, p->a, p->a_row, p->b, p->b_row, p->accumulate ? 1 : 0, p->c, p->c_row);
+	const dnnl_status_t status = dnnl_sgemm(p->a.transposed ? 'T' : 'N',
+			p->b.transposed ? 'T' : 'N', p->m, p->n, p->k, 1, p->a.data, p->a.row, p->b.data,
+			p->b.row, p->accumulate ? 1 : 0, p->c, p->c_row);
 	leave_one_thread(threads);
 	if (status == dnnl_success)
 		return CHOIR_OK;

@@ -41,12 +41,19 @@ typedef struct {
 
 typedef struct chi_dnn chi_dnn; // for one thread at a time
 
-// c [m, n] = a b, or c + a b, without a primitive: for many small ones. Rows are a_row, .. apart.
 typedef struct {
-	bool a_transposed, b_transposed, accumulate;
-	int64_t m, n, k, a_row, b_row, c_row;
-	const float *a, *b;
+	const float *data;
+	int64_t row; // the distance of rows
+	bool transposed;
+} chi_dnn_matrix;
+
+// c [m, n] = a b, or c + a b, without a primitive: for many small ones. Rows of c are c_row apart.
+typedef struct {
+	bool accumulate;
+	int64_t m, n, k;
+	chi_dnn_matrix a, b;
 	float *c;
+	int64_t c_row;
 } chi_dnn_gemm;
 choir_status chi_dnn_multiply(const chi_dnn_gemm *p);
 

@@ -139,16 +139,13 @@ static choir_status multiply(const layer *l)
 {
 	const chi_dnn_operands o = operands_of(l);
 	const int64_t k = l->backward ? l->gates : l->h, n = l->backward ? l->h : l->gates;
-	const chi_dnn_gemm wide = { .b_transposed = l->backward,
-		.m = l->n,
+	const chi_dnn_gemm wide = { .m = l->n,
 		.n = n,
 		.k = k,
-		.a_row = k,
-		.b_row = l->gates,
-		.c_row = n,
-		.a = l->operand,
-		.b = l->weights,
-		.c = l->sums };
+		.a = { l->operand, k, false },
+		.b = { l->weights, l->gates, l->backward },
+		.c = l->sums,
+		.c_row = n };
 	return l->dtype == CHOIR_F16 ? chi_dnn_multiply(&wide) : chi_dnn_run(l->gemm, &o);
 }
 
@@ -385,17 +382,14 @@ static choir_status gradient_f16(const choir_kernel_call *call, const chi_dnn_pr
 						state, (uint16_t *) at(&l, rows->data, width, i, k - 1) + a->offset, p->m);
 			l.half->widen(gates + i * p->n, at(&l, dz->data, p->n, i, k), p->n);
 		}
-		const chi_dnn_gemm gemm = { .a_transposed = true,
-			.accumulate = k > 0,
+		const chi_dnn_gemm gemm = { .accumulate = k > 0,
 			.m = p->m,
 			.n = p->n,
 			.k = n,
-			.a_row = p->m,
-			.b_row = p->n,
-			.c_row = p->n,
-			.a = states,
-			.b = gates,
-			.c = call->out->data };
+			.a = { states, p->m, true },
+			.b = { gates, p->n, false },
+			.c = call->out->data,
+			.c_row = p->n };
 		CHOIR_TRY(chi_dnn_multiply(&gemm));
 	}
 	return CHOIR_OK;

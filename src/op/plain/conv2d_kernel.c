@@ -173,18 +173,15 @@ static choir_status run_conv2d(const choir_kernel_call *call)
 		.dtype = v.dtype,
 		.n = v.group_out,
 		.k = v.patch,
-		.a = v.patches,
-		.a_row = v.patch,
-		.a_column = 1,
-		.b_row = v.out,
-		.b_column = 1,
+		.a = { v.patches, v.patch, 1 },
+		.b = { .row = v.out, .column = 1 },
 		.c_row = v.out,
 		.scratch = v.gemm,
 	};
 	for (int64_t pixel = 0; pixel < v.pixels; pixel += BLOCK_PIXELS) {
 		gemm.m = pixels_from(&v, pixel);
 		for (int64_t g = 0; g < v.groups; g++) {
-			gemm.b = chi_element(filter, g * v.group_out);
+			gemm.b.data = chi_element(filter, g * v.group_out);
 			gemm.c = chi_element(call->out, pixel * v.out + g * v.group_out);
 			take_patches(&v, x->data, pixel, gemm.m, g);
 			chi_gemm_run(&gemm);
@@ -203,10 +200,8 @@ static choir_status run_gradient_input(const choir_kernel_call *call)
 		.dtype = v.dtype,
 		.n = v.patch,
 		.k = v.group_out,
-		.a_row = v.out,
-		.a_column = 1,
-		.b_row = 1,
-		.b_column = v.out,
+		.a = { .row = v.out, .column = 1 },
+		.b = { .row = 1, .column = v.out },
 		.c = v.patches,
 		.c_row = v.patch,
 		.scratch = v.gemm,
@@ -216,8 +211,8 @@ static choir_status run_gradient_input(const choir_kernel_call *call)
 	for (int64_t pixel = 0; pixel < v.pixels; pixel += BLOCK_PIXELS) {
 		gemm.m = pixels_from(&v, pixel);
 		for (int64_t g = 0; g < v.groups; g++) {
-			gemm.a = chi_element(dy, pixel * v.out + g * v.group_out);
-			gemm.b = chi_element(filter, g * v.group_out);
+			gemm.a.data = chi_element(dy, pixel * v.out + g * v.group_out);
+			gemm.b.data = chi_element(filter, g * v.group_out);
 			chi_gemm_run(&gemm);
 			give_patches(&v, call->out->data, pixel, gemm.m, g);
 		}
@@ -233,11 +228,8 @@ static choir_status run_gradient_filter(const choir_kernel_call *call)
 		.dtype = v.dtype,
 		.m = v.patch,
 		.n = v.group_out,
-		.a = v.patches,
-		.a_row = 1,
-		.a_column = v.patch,
-		.b_row = v.out,
-		.b_column = 1,
+		.a = { v.patches, 1, v.patch },
+		.b = { .row = v.out, .column = 1 },
 		.c_row = v.out,
 		.scratch = v.gemm,
 	};
@@ -245,7 +237,7 @@ static choir_status run_gradient_filter(const choir_kernel_call *call)
 		gemm.k = pixels_from(&v, pixel);
 		gemm.accumulate = pixel > 0;
 		for (int64_t g = 0; g < v.groups; g++) {
-			gemm.b = chi_element(dy, pixel * v.out + g * v.group_out);
+			gemm.b.data = chi_element(dy, pixel * v.out + g * v.group_out);
 			gemm.c = chi_element(call->out, g * v.group_out);
 			take_patches(&v, x->data, pixel, gemm.k, g);
 			chi_gemm_run(&gemm);

@@ -3,14 +3,20 @@
 
 #include "op/plain/plain.h"
 
-// c [m, n] = (accumulate ? c : 0) + a b in f32 or f64, in the order of k. a(i, p) is at i a_row +
-// p a_column, b(p, j) at p b_row + j b_column. Rows of c are c_row apart.
+// Element (i, j) is at i row + j column.
+typedef struct {
+	const void *data;
+	int64_t row, column;
+} chi_matrix;
+
+// c [m, n] = (accumulate ? c : 0) + a b in f32 or f64, in the order of k. Rows of c are c_row
+// apart.
 typedef struct {
 	choir_dtype dtype;
 	int64_t m, n, k;
-	const void *a, *b;
-	int64_t a_row, a_column, b_row, b_column, c_row;
+	chi_matrix a, b;
 	void *c;
+	int64_t c_row;
 	bool accumulate;
 	void *scratch;
 } chi_gemm;

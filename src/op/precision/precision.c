@@ -3,7 +3,6 @@
 #include "op/precision/precision.h"
 
 #include "base/clock.h"
-#include "choir/nn.h"
 #include "op/tape/tape.h"
 
 #include <stdlib.h>
@@ -256,7 +255,7 @@ choir_status choir_precision_measure(choir_precision p, choir_device *d, double 
 				"precision: %s cannot be measured; F32, TF32, MIXED_BF16 or MIXED_F16 is needed",
 				choir_precision_name(p));
 	choir_frame *f = choir_frame_new(d);
-	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(f);
 	double wide = 0, narrow = 0;
 	for (int i = 0; i < TIMES && status == CHOIR_OK; i++) {
 		status = run_once(f, CHOIR_PRECISION_F32, &wide);

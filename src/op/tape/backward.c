@@ -87,8 +87,7 @@ static choir_status check_sources(const choir_tape *tape, size_t n, choir_tensor
 	choir_frame *f = tape->frame;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!sources[i])
-			return chi_frame_status(f);
+		CHOIR_TRY(chi_frame_made(f, sources[i]));
 		if (sources[i]->frame != f)
 			return chi_frame_fail(
 					f, CHOIR_INVALID, "gradient: source %zu is in another frame than the tape", i);
@@ -188,8 +187,7 @@ static choir_status hand_over(pass *p, account *a)
 
 	if (!a->sum) {
 		zeros = choir_fill(p->frame, a->tensor->dtype, a->tensor->shape, 0);
-		if (!zeros)
-			return chi_frame_status(p->frame);
+		CHOIR_TRY(chi_frame_made(p->frame, zeros));
 	}
 	for (size_t next = a->source; next && status == CHOIR_OK; next = p->same[next - 1])
 		status = p->ready(p->user, next - 1, zeros ? zeros : a->sum);
@@ -238,8 +236,7 @@ static choir_status add(
 	const choir_shape shape = chi_dense_shape(gradient);
 
 	gradient = in_dtype_of(a, gradient);
-	if (!gradient)
-		return chi_frame_status(p->frame);
+	CHOIR_TRY(chi_frame_made(p->frame, gradient));
 	if (gradient->dtype != dtype_of(a) || !chi_shape_equal(&shape, &a->tensor->shape))
 		return chi_frame_fail(p->frame, CHOIR_INTERNAL,
 				"%s: gradient %zu is %s %s; %s %s is needed", node->op->name, k,
@@ -256,8 +253,7 @@ static choir_status add(
 		drop(p, gradient);
 		gradient = sum;
 	}
-	if (!gradient)
-		return chi_frame_status(p->frame);
+	CHOIR_TRY(chi_frame_made(p->frame, gradient));
 	set_sum(p, a, gradient);
 	return CHOIR_OK;
 }
@@ -283,7 +279,7 @@ static choir_status contribute(pass *p, const chi_node *node)
 {
 	if (chi_segment_is(node) || (p->recorded && node->op->formula))
 		return go_through_segment(p, node);
-	if (p->recorded && !node->op->recordable)
+	if (p->recorded && node->op->foreign)
 		return fail_unrecordable(p, node->op);
 	choir_frame *f = p->frame;
 	const size_t mark = choir_frame_mark(f);
@@ -294,9 +290,8 @@ static choir_status contribute(pass *p, const chi_node *node)
 	for (size_t k = 0; k < node->n; k++)
 		wanted[k] = node->in[k]->gradient != NULL;
 	choir_tensor *dy = choir_to_dense(account_of(node->out)->sum);
-	if (!dy)
-		return chi_frame_status(f);
-	choir_status status = node->op->backward(node, dy, wanted, gradient);
+	CHOIR_TRY(chi_frame_made(f, dy));
+	choir_status status = node->op->backward(node, &(chi_backward){ dy, wanted, gradient });
 	if (status != CHOIR_OK)
 		return chi_frame_record_error(f);
 	if (f->failed)
@@ -376,8 +371,7 @@ static choir_status go_through_segment(pass *p, const chi_node *node)
 	nodes list;
 
 	choir_tensor *y = make_again(node, &older, &last);
-	if (!y)
-		return chi_frame_status(f);
+	CHOIR_TRY(chi_frame_made(f, y));
 	if (!list_nodes(p, older, last, &list))
 		return chi_frame_record_error(f);
 	reach(&list, y);
@@ -385,8 +379,7 @@ static choir_status go_through_segment(pass *p, const chi_node *node)
 		return chi_frame_record_error(f);
 	account *a = account_of(y);
 	choir_tensor *alias = p->recorded ? dy : chi_tensor_alias(f, dy);
-	if (!alias)
-		return chi_frame_status(f);
+	CHOIR_TRY(chi_frame_made(f, alias));
 	if (a)
 		set_sum(p, a, alias);
 	let_all_die(&list);
@@ -403,8 +396,7 @@ static choir_status go_back(pass *p, const nodes *list)
 	account *a = account_of(p->y);
 	if (a) {
 		choir_tensor *ones = choir_fill(p->frame, p->y->dtype, p->y->shape, 1);
-		if (!ones)
-			return chi_frame_status(p->frame);
+		CHOIR_TRY(chi_frame_made(p->frame, ones));
 		set_sum(p, a, ones);
 	}
 	CHOIR_TRY(hand_over_first(p));
@@ -431,8 +423,7 @@ static choir_status run(pass *p, choir_tape *tape)
 choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
 		choir_tensor *const sources[], chi_ready_fn *ready, void *user)
 {
-	if (!tape)
-		return chi_frame_status(y ? y->frame : NULL);
+	CHOIR_TRY(chi_frame_made(y ? y->frame : NULL, tape));
 	pass p = {
 		.frame = tape->frame, .y = y, .n = n, .sources = sources, .ready = ready, .user = user
 	};
@@ -458,8 +449,7 @@ static choir_status find_gradients(choir_tape *tape, choir_tensor *y, size_t n,
 {
 	for (size_t i = 0; i < n; i++)
 		gradients[i] = NULL;
-	if (!tape)
-		return chi_frame_status(y ? y->frame : NULL);
+	CHOIR_TRY(chi_frame_made(y ? y->frame : NULL, tape));
 	pass p = { .frame = tape->frame,
 		.y = y,
 		.n = n,

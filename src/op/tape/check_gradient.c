@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "op/op.h"
-#include "op/tape/tape.h"
 
 #include <math.h>
 
@@ -194,8 +193,7 @@ choir_status choir_check_gradient(
 	choir_frame *f = NULL;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!inputs[i])
-			return chi_frame_status(f);
+		CHOIR_TRY(chi_frame_made(f, inputs[i]));
 		f = f ? f : inputs[i]->frame;
 		if (inputs[i]->frame != f)
 			return chi_frame_fail(f, CHOIR_INVALID,

@@ -16,12 +16,10 @@ typedef struct {
 	choir_precision precision;
 } segment;
 
-static choir_status segment_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status segment_backward(const chi_node *node, const chi_backward *g)
 {
 	(void) node;
-	(void) want;
-	gradient[0] = dy;
+	g->gradient[0] = g->dy;
 	return choir_fail(CHOIR_INTERNAL, "a segment has no gradient of its own");
 }
 
@@ -123,10 +121,8 @@ static choir_tensor *replace(
 	choir_tensor **in = chi_arena_alloc(arena, n * sizeof *in);
 	choir_tensor **inputs = chi_arena_alloc(arena, given->n * sizeof *inputs);
 
-	if (!node || !s || !in || !inputs) {
-		chi_frame_record_error(tape->frame);
-		return NULL;
-	}
+	if (!node || !s || !in || !inputs)
+		return chi_frame_record_null(tape->frame);
 	list_outside(tape, before, mark, in);
 	if (given->n > 0)
 		memcpy(inputs, given->inputs, given->n * sizeof *inputs);

@@ -33,10 +33,8 @@ choir_tape *choir_tape_begin(choir_frame *f)
 	}
 	const size_t mark = choir_frame_mark(f);
 	choir_tape *tape = chi_arena_alloc(&f->arena, sizeof(*tape));
-	if (!tape) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!tape)
+		return chi_frame_record_null(f);
 	tape->frame = f;
 	tape->mark = mark;
 	f->tape = tape;
@@ -101,8 +99,7 @@ choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[]
 	void *copy = chi_arena_alloc(&f->arena, op->attribute_bytes);
 	if (!node || !inputs || !copy) {
 		chi_tensor_drop(out);
-		chi_frame_record_error(f);
-		return NULL;
+		return chi_frame_record_null(f);
 	}
 	memcpy(inputs, in, n * sizeof(*inputs));
 	if (attributes)

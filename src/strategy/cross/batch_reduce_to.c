@@ -89,12 +89,10 @@ static choir_status lay_out(reduction_pack *t, int d)
 	const chi_partial_sums *like = &t->reduction[0]->partial_sums[d];
 	chi_sum_device *own = &t->device[d];
 	choir_partial_sum *part = chi_arena_alloc(&t->frame->arena, (size_t) like->n * sizeof *part);
-	if (part == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(part));
 	for (int i = 0; i < like->n; i++) {
 		chi_buffer *b = new_buffer(t, d);
-		if (b == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(b));
 		part[i] = (choir_partial_sum){ like->node[i].lo, like->node[i].hi, b->memory };
 		CHOIR_TRY(copy_all(t, t->strategy->exchange[d], b->memory, node_of, d, i, false));
 	}
@@ -107,7 +105,7 @@ static choir_status lay_out(reduction_pack *t, int d)
 		return CHOIR_OK;
 	chi_buffer *b = new_buffer(t, d);
 	own->result = b == NULL ? NULL : b->memory;
-	return b == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(b);
 }
 
 static choir_status take_apart(reduction_pack *t)
@@ -175,7 +173,7 @@ static choir_status sum_pack(
 	for (int d = 0; d < s->devices; d++)
 		nodes += (size_t) t->reduction[0]->partial_sums[d].n + 1;
 	t->buffer = chi_arena_alloc(&t->frame->arena, nodes * sizeof *t->buffer);
-	choir_status status = t->buffer == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(t->buffer);
 	for (int d = 0; status == CHOIR_OK && d < s->devices; d++)
 		status = lay_out(t, d);
 	status = chi_strategy_wait(s, 0, s->devices, status);

@@ -1,7 +1,6 @@
 // Cross-replica context: its frames, named values, and calls.
 #include "strategy/cross/cross.h"
 
-#include "base/alloc.h"
 #include "choir/op.h"
 
 choir_cross *chi_cross_new(choir_strategy *s, chi_run *run)
@@ -97,15 +96,11 @@ choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d)
 	for (size_t i = 0; i < x->device_frames; i++)
 		if (chi_device_shares(x->device_frame[i].device, d))
 			return x->device_frame[i].frame;
-	void *array = x->device_frame;
-	const bool grown = chi_grow(
-			&array, &x->device_frames_capacity, x->device_frames + 1, sizeof *x->device_frame);
-	x->device_frame = array;
+	const bool grown = chi_grow(&x->device_frame, &x->device_frames_capacity, x->device_frames + 1,
+			sizeof *x->device_frame);
 	choir_frame *f = grown ? choir_frame_new(d) : NULL;
-	if (f == NULL) {
-		chi_frame_record_error(own);
-		return NULL;
-	}
+	if (f == NULL)
+		return chi_frame_record_null(own);
 	f->context = own->context;
 	f->context_kind = own->context_kind;
 	x->device_frame[x->device_frames++] = (chi_cross_frame){ d, f };
@@ -229,10 +224,8 @@ static choir_value *keep(choir_cross *cross, const choir_value *v)
 		if (f != NULL)
 			kept->component[i] = part ? chi_tensor_retain(f, v->component[i])
 									  : chi_tensor_alias(f, v->component[i]);
-		if (kept->component[i] == NULL || (part && chi_stream_wait(f->stream) != CHOIR_OK)) {
-			chi_frame_record_error(cross->frame);
-			return NULL;
-		}
+		if (kept->component[i] == NULL || (part && chi_stream_wait(f->stream) != CHOIR_OK))
+			return chi_frame_record_null(cross->frame);
 	}
 	return kept;
 }
@@ -321,13 +314,11 @@ static choir_tensor *apply(choir_variable *v, choir_fetch_fn *fn, choir_tensor *
 	}
 	if (result == NULL && choir_error_status() == CHOIR_OK)
 		choir_fail(CHOIR_INVALID, "fetch of \"%s\": the function returned NULL", v->name);
-	if (result != NULL && result->frame != f) {
-		choir_fail(CHOIR_INVALID,
+	if (result != NULL && result->frame != f)
+		return chi_fail_null(CHOIR_INVALID,
 				"fetch of \"%s\": the function's result "
 				"belongs to another frame than its argument",
 				v->name);
-		return NULL;
-	}
 	return result;
 }
 
@@ -348,9 +339,7 @@ choir_tensor *choir_cross_fetch(
 	choir_frame *to = t == NULL ? NULL : chi_cross_frame_on(x, d);
 	if (to != NULL && to != t->frame)
 		t = t->is_number ? choir_number(to, t->number) : choir_copy(t, to);
-	if (t == NULL || to == NULL) {
-		chi_frame_record_error(cross->frame);
-		return NULL;
-	}
+	if (t == NULL || to == NULL)
+		return chi_frame_record_null(cross->frame);
 	return t;
 }

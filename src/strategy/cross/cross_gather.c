@@ -76,10 +76,8 @@ static choir_tensor *gather_here(choir_cross *x, choir_value *v, int axis)
 	int64_t offset = 0;
 	for (int i = 0; out != NULL && i < n; i++) {
 		choir_tensor *part = chi_value_view(f, v->component[i]);
-		if (part == NULL || copy_part(out, part, at, offset) != CHOIR_OK) {
-			chi_frame_record_error(f);
-			return NULL;
-		}
+		if (part == NULL || copy_part(out, part, at, offset) != CHOIR_OK)
+			return chi_frame_record_null(f);
 		if (chi_cross_of(x)->run != NULL)
 			chi_cross_of(x)->run->replica[i].offset = offset;
 		offset += part->shape.dim[at];

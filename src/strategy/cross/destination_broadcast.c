@@ -21,8 +21,7 @@ choir_value *choir_cross_destination(choir_cross *x, const char *devices)
 	int count = 0;
 	if (chi_device_list(devices, MAX, found, &count) != CHOIR_OK) {
 		chi_error_prefix("destination");
-		chi_frame_record_error(x->frame);
-		return NULL;
+		return chi_frame_record_null(x->frame);
 	}
 	return chi_cross_destination(x, count, found);
 }
@@ -76,10 +75,8 @@ choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_valu
 		return NULL;
 	choir_tensor *t = v->kind == CHOIR_VALUE_VARIABLE ? choir_variable_read(v->variable, x->frame)
 													  : choir_value_tensor(v);
-	if (t == NULL) {
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
+	if (t == NULL)
+		return chi_frame_record_null(x->frame);
 	if (t->is_number)
 		return choir_tensor_as_value(choir_number(x->frame, t->number));
 	choir_value *result = chi_cross_value_at(x, to);

@@ -1,8 +1,6 @@
 // Handles in the context's frame keep the inputs alive.
 #include "strategy/cross/lazy_reduce.h"
 
-#include "collective/tree.h"
-
 #include <string.h>
 
 typedef struct {
@@ -79,10 +77,8 @@ choir_tensor *chi_lazy_reduce_chunk(
 	const int replicas = (int) c->n;
 	choir_tensor *t = chi_tensor_new(f, c->dtype, &CHOIR_SHAPE(count));
 	chi_buffer *scratch = t == NULL ? NULL : chi_frame_buffer(f, chi_tree_scratch(replicas));
-	if (scratch == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (scratch == NULL)
+		return chi_frame_record_null(f);
 	const chi_chunk_sum one = { .c = &c,
 		.members = 1,
 		.replicas = replicas,
@@ -93,10 +89,8 @@ choir_tensor *chi_lazy_reduce_chunk(
 	const void *sum;
 	const choir_status status = chi_chunk_sum_make(&one, f->stream, &sum);
 	chi_frame_give_back(f, scratch);
-	if (status != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (status != CHOIR_OK)
+		return chi_frame_record_null(f);
 	if (sum != t->data)
 		memcpy(t->data, sum, (size_t) count * chi_dtype_size(c->dtype));
 	return t;

@@ -60,6 +60,11 @@ static choir_tensor *sum_node(choir_frame *f, int lo, int hi, choir_tensor *cons
 	return f->failed ? NULL : (choir_tensor *) (uintptr_t) sum;
 }
 
+choir_tensor *chi_sum_to_half(choir_tensor *sum, choir_dtype dtype)
+{
+	return chi_dtype_is_half(dtype) ? choir_cast(sum, dtype) : sum;
+}
+
 // f64 for 32 and 64 bits, f32 for fewer.
 choir_tensor *chi_for_mean(choir_tensor *t)
 {
@@ -111,29 +116,25 @@ static choir_tensor *sum_of_all(
 		sum = t == NULL || sum != NULL ? sum : chi_arena_alloc(&f->arena, bytes);
 		part[i].data = t == NULL ? NULL : chi_arena_alloc(&f->arena, bytes);
 		if (sum == NULL || part[i].data == NULL ||
-				choir_tensor_to_host(t, part[i].data, bytes) != CHOIR_OK) {
-			chi_frame_record_error(f);
-			return NULL;
-		}
+				choir_tensor_to_host(t, part[i].data, bytes) != CHOIR_OK)
+			return chi_frame_record_null(f);
 	}
 	const choir_collective c = { .name = name,
 		.kind = CHOIR_ALL_REDUCE,
 		.dtype = t == NULL ? 0 : t->dtype,
 		.elements = t == NULL ? 0 : choir_shape_elements(&t->shape) };
-	if (t == NULL || chi_process_group_all_reduce(p, 0, &c, part, sum) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (t == NULL || chi_process_group_all_reduce(p, 0, &c, part, sum) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	return choir_constant(f, t->dtype, t->shape, sum);
 }
 
 choir_status chi_check_sum(choir_frame *f, const char *what, choir_reduce_op op, choir_dtype dtype)
 {
 	const bool mean = op == CHOIR_MEAN;
-	if (dtype <= CHOIR_U8 || (mean && dtype == CHOIR_BOOL))
+	if (dtype <= CHOIR_U8 || chi_dtype_is_half(dtype) || (mean && dtype == CHOIR_BOOL))
 		return CHOIR_OK;
 	return chi_frame_fail(f, CHOIR_UNSUPPORTED,
-			"%s: %s does not support %s; supported: f32, f64, i32, i64, u8%s", what,
+			"%s: %s does not support %s; supported: f32, f64, i32, i64, u8, f16, bf16%s", what,
 			mean ? "MEAN" : "SUM", choir_dtype_name(dtype), mean ? ", bool" : "");
 }
 
@@ -151,6 +152,10 @@ choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_redu
 			return chi_frame_record_error(f);
 		if (!t->is_number)
 			CHOIR_TRY(chi_check_sum(f, "reduce", op, t->dtype));
+		if (chi_is_slices(t) && chi_dtype_is_half(t->dtype))
+			return chi_frame_fail(f, CHOIR_UNSUPPORTED,
+					"reduce: replica %d has slices of %s; cast their values to f32", id + i,
+					choir_dtype_name(t->dtype));
 		if (chi_is_slices(first))
 			continue;
 		if (chi_is_slices(t))
@@ -175,10 +180,8 @@ static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const cha
 	double divisor = 1;
 	char name[CHI_SUM_NAME];
 	choir_tensor **here = chi_arena_alloc(&f->arena, (size_t) n * sizeof *here);
-	if (here == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (here == NULL)
+		return chi_frame_record_null(f);
 	if (chi_check_alike(s, f, op, n, tensors, true) != CHOIR_OK)
 		return NULL;
 	if (op == CHOIR_MEAN && chi_mean_divisor(s, f, n, tensors, &divisor) != CHOIR_OK)
@@ -192,6 +195,8 @@ static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const cha
 			here[i] = chi_for_mean(here[i]);
 		else if (wide && tensors[i]->dtype == CHOIR_U8)
 			here[i] = choir_cast(here[i], CHOIR_I32);
+		if (chi_dtype_is_half(tensors[i]->dtype))
+			here[i] = choir_cast(here[i], CHOIR_F32);
 	}
 	if (s->process_group != NULL)
 		chi_worker_sum_name(what, op, tensors[0]->dtype, tensors[0], name);
@@ -199,7 +204,9 @@ static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const cha
 			s->process_group == NULL ? sum_node(f, 0, n, here) : sum_of_all(s, f, name, here);
 	if (wide)
 		return chi_checked_sum_to_u8(sum, "reduce");
-	return op == CHOIR_SUM ? sum : choir_divide(sum, choir_number(f, divisor));
+	if (op == CHOIR_MEAN)
+		sum = choir_divide(sum, choir_number(f, divisor));
+	return sum == NULL ? NULL : chi_sum_to_half(sum, tensors[0]->dtype);
 }
 
 choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
@@ -234,10 +241,8 @@ static choir_tensor *read_aggregated(choir_variable *v, choir_frame *f)
 	if (v->aggregation == CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
 		return read_first(v, what, f);
 	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) v->copies * sizeof *parts);
-	if (parts == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (parts == NULL)
+		return chi_frame_record_null(f);
 	for (int i = 0; i < v->copies; i++)
 		if ((parts[i] = chi_variable_view(v, i, f)) == NULL)
 			return NULL;
@@ -328,14 +333,13 @@ static choir_tensor *reduce_value(
 		return chi_reduce_tensors(s, f, what, op, n, own);
 	snprintf(what, sizeof what, "reduce along %" PRIx64, (uint64_t) axes.bits);
 	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) s->replicas * sizeof *parts);
-	if (parts == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (parts == NULL)
+		return chi_frame_record_null(f);
 	for (int i = 0; i < s->replicas; i++)
 		if ((parts[i] = along(own[n == 1 ? 0 : i], op, axes)) == NULL)
 			return NULL;
-	return chi_reduce_tensors(s, f, what, op, s->replicas, parts);
+	choir_tensor *t = chi_reduce_tensors(s, f, what, op, s->replicas, parts);
+	return t == NULL ? NULL : chi_sum_to_half(t, own[0]->dtype);
 }
 
 choir_tensor *choir_strategy_reduce(

@@ -14,6 +14,8 @@ choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_redu
 choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
 		choir_reduce_op op, int n, choir_tensor *const tensors[]);
 choir_tensor *chi_for_mean(choir_tensor *t);
+// f16 and bf16 are summed in f32. Rounds such a sum or mean to dtype, once.
+choir_tensor *chi_sum_to_half(choir_tensor *sum, choir_dtype dtype);
 
 // u8 in debug builds: the caller casts to i32, and passes the sum to chi_checked_sum_to_u8.
 bool chi_needs_checked_sum(choir_reduce_op op, const choir_tensor *t);

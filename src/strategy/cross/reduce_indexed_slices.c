@@ -54,16 +54,14 @@ static choir_status bring(sparse_reduction *j, choir_tensor *const tensors[])
 		return choir_error_status();
 	for (int i = 0; i < j->n; i++) {
 		choir_tensor *t = chi_value_view(j->host, tensors[i]);
-		if (t == NULL)
-			return chi_frame_status(j->host);
+		CHOIR_TRY(chi_frame_made(j->host, t));
 		const int64_t n = t->shape.dim[0];
 		int64_t *row = chi_arena_alloc(arena, (size_t) n * sizeof *row);
 		if (row == NULL || chi_slices_indices_to_host(t, row) != CHOIR_OK)
 			return choir_error_status();
 		j->values[i] = j->op == CHOIR_MEAN ? chi_for_mean(choir_slices_values(t))
 										   : choir_slices_values(t);
-		if (j->values[i] == NULL)
-			return chi_frame_status(j->host);
+		CHOIR_TRY(chi_frame_made(j->host, j->values[i]));
 		j->part[i] = (chi_sparse_part){ n, row, j->values[i]->data };
 		if (!chi_int64_add(j->all, n, &j->all))
 			return choir_fail(CHOIR_NO_MEMORY, "reduce: too many rows");
@@ -205,10 +203,8 @@ choir_tensor *chi_reduce_slices(choir_strategy *s, choir_frame *f, choir_reduce_
 	if (check_alike(s, f, n, tensors) != CHOIR_OK)
 		return NULL;
 	sparse_reduction j = { .strategy = s, .host = f, .op = op, .n = n };
-	if (!f->device->host_memory && (j.host = choir_frame_new(NULL)) == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!f->device->host_memory && (j.host = choir_frame_new(NULL)) == NULL)
+		return chi_frame_record_null(f);
 	choir_tensor *t = reduce(&j, how, tensors, divisor);
 	if (t == NULL)
 		chi_strategy_abort(s, chi_frame_record_error(f));
@@ -232,10 +228,8 @@ choir_value *chi_dense_value(choir_cross *x, choir_value *v)
 		dense->device[i] = v->device[i];
 		dense->component[i] =
 				f == NULL ? NULL : choir_to_dense(chi_value_view(f, v->component[i]));
-		if (dense->component[i] == NULL || chi_stream_wait(f->stream) != CHOIR_OK) {
-			chi_frame_record_error(x->frame);
-			return NULL;
-		}
+		if (dense->component[i] == NULL || chi_stream_wait(f->stream) != CHOIR_OK)
+			return chi_frame_record_null(x->frame);
 	}
 	return dense;
 }

@@ -2,15 +2,12 @@
 // devices' threads wait and so do the work.
 #include "strategy/cross/reduce_to.h"
 
-#include "base/atomic.h"
-#include "base/lock.h"
 #include "base/thresholds.h"
 #include "choir/op.h"
 #include "strategy/cross/lazy_reduce.h"
 #include "strategy/cross/reduce.h"
 #include "strategy/cross/reduce_indexed_slices.h"
 #include "strategy/worker_sync.h"
-#include "trace/trace.h"
 
 typedef struct {
 	choir_collective *collective;
@@ -156,8 +153,7 @@ choir_status chi_sum_add_up(
 		choir_strategy *s, choir_frame *f, choir_tensor *const tensors[], chi_partial_sums **sums)
 {
 	*sums = chi_arena_alloc(&f->arena, (size_t) s->devices * sizeof **sums);
-	if (*sums == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(*sums));
 	choir_status status = CHOIR_OK;
 	chi_trace_begin(CHOIR_TRACE_REDUCE, "partial sums");
 	for (int d = 0; d < s->devices; d++)
@@ -212,7 +208,7 @@ static bool by_communicator(const choir_strategy *s, choir_reduce_op op, const c
 		const choir_value *result)
 {
 	const choir_tensor *t = v->component[0];
-	if (chi_is_slices(t) || chi_needs_checked_sum(op, t) ||
+	if (chi_is_slices(t) || chi_needs_checked_sum(op, t) || chi_dtype_is_half(t->dtype) ||
 			(op == CHOIR_MEAN && t->dtype != CHOIR_F32 && t->dtype != CHOIR_F64))
 		return false;
 	for (int i = 0; i < result->count; i++) {
@@ -247,8 +243,7 @@ choir_status chi_reduction_check(
 		CHOIR_TRY(chi_mean_divisor(
 				chi_cross_of(x)->strategy, x->frame, v->count, v->component, &j->divisor));
 	j->result = chi_cross_value_at(x, j->to);
-	if (j->result == NULL)
-		return chi_frame_status(x->frame);
+	CHOIR_TRY(chi_frame_made(x->frame, j->result));
 	j->by_communicator = by_communicator(chi_cross_of(x)->strategy, op, v, j->result);
 	return CHOIR_OK;
 }
@@ -269,8 +264,7 @@ static choir_status sum_single(
 	const int64_t elements = choir_shape_elements(&like->shape);
 	CHOIR_TRY(chi_reduction_make_results(x, j));
 	chi_sum_device *each = chi_arena_alloc(&x->frame->arena, (size_t) s->devices * sizeof *each);
-	if (each == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(each));
 	for (int i = 0; i < s->devices; i++)
 		each[i].result = chi_reduction_wanted(s, j, i);
 	char name[CHI_SUM_NAME] = "reduce_to";

@@ -2,7 +2,6 @@
 // algorithms wait. So a device concatenates its partial sums for one collective.
 #include "strategy/gradients/bucket.h"
 
-#include "base/alloc.h"
 #include "strategy/gradients/wire_precision.h"
 
 enum { ALIGNED = 16 };
@@ -81,8 +80,7 @@ choir_status chi_bucket_give_memory(
 	chi_bucket *b = &u->bucket[sb->device];
 	if (b->sum == NULL)
 		b->sum = chi_buffer_new(u->strategy->device[sb->device], bytes_of(u, u->bucket_elements));
-	if (b->sum == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(b->sum));
 	chi_buffer_retain(sb->sum = b->sum);
 	sb->data = (char *) b->sum->memory + bytes_of(u, pv->offset);
 	return CHOIR_OK;
@@ -111,8 +109,7 @@ static choir_status pack(chi_pending_update *u, int d)
 	for (b->parts = 0; b->parts < first->n; b->parts++) {
 		const int k = b->parts;
 		b->pack[k] = chi_buffer_new(stream->device, summed_bytes(u, u->bucket_elements));
-		if (b->pack[k] == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(b->pack[k]));
 		b->part[k] =
 				(choir_partial_sum){ first->node[k].lo, first->node[k].hi, b->pack[k]->memory };
 		for (size_t i = 0; i < u->n; i++)

@@ -10,6 +10,7 @@
 #include "strategy/gradients/overlap_workers.h"
 #include "strategy/gradients/sparse_gradients.h"
 #include "strategy/gradients/wire_precision.h"
+#include "strategy/remote_variables.h"
 #include "strategy/replica/replica.h"
 #include "strategy/run/sync_point.h"
 
@@ -80,8 +81,7 @@ static choir_status add(
 		return chi_frame_fail(f, CHOIR_INVALID, "%s: the gradient of \"%s\" was added twice",
 				a->table->name, v->name);
 	choir_tensor *kept = chi_tensor_retain(f, gradient);
-	if (kept == NULL)
-		return chi_frame_status(f);
+	CHOIR_TRY(chi_frame_made(f, kept));
 	g->last_replica = r->id;
 	g->position = r->gradients++;
 	r->trains = true;
@@ -158,11 +158,8 @@ static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 {
 	(void) point;
 	chi_run *run = r->run;
-	void *array = run->pending;
-	const bool grown = chi_grow(
-			&array, &run->pending_capacity, run->n_pending + 1, sizeof(chi_pending_update *));
-	run->pending = array;
-	if (!grown)
+	if (!chi_grow(&run->pending, &run->pending_capacity, run->n_pending + 1,
+				sizeof(chi_pending_update *)))
 		return choir_error_status();
 	run->pending[run->n_pending++] = user;
 	return CHOIR_OK;
@@ -180,7 +177,7 @@ static void invalidate_reads(chi_replica *r, const chi_pending_update *u)
 
 // The update follows r's queued kernels. If each replica has a device, the update's stream waits
 // (the previous update may use it); else the host does.
-static choir_status gradients_precede(const chi_replica *r, chi_device_gradients *list)
+static choir_status gradients_precede(chi_replica *r, chi_device_gradients *list)
 {
 	const choir_strategy *s = r->run->strategy;
 	chi_stream *stream = r->base.frame->stream;
@@ -189,6 +186,7 @@ static choir_status gradients_precede(const chi_replica *r, chi_device_gradients
 			s->first[r->device + 1] - s->first[r->device] != 1 || list->has_sparse)
 		return chi_stream_wait(stream);
 	list->queued = stream;
+	r->ends_later = true;
 	return chi_stream_record_event(stream, &list->event);
 }
 
@@ -313,7 +311,9 @@ choir_status chi_gradients_apply_now(chi_gradients *a, choir_cross *x, size_t n,
 	chi_run *run = hidden->run != NULL ? hidden->run : s->run;
 	if (hidden->run != NULL && run->isolated)
 		return CHOIR_OK;
-	chi_pending_update *u = chi_pending_update_get(a, run, CHOIR_NONE);
+	chi_pending_update *u = chi_remote_refresh_to_write(s) != CHOIR_OK
+			? NULL
+			: chi_pending_update_get(a, run, CHOIR_NONE);
 	if (u == NULL)
 		return chi_frame_record_error(x->frame);
 	chi_fpenv host;

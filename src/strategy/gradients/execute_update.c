@@ -3,9 +3,7 @@
 // after every device has joined.
 #include "strategy/gradients/execute_update.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
-#include "base/status.h"
 #include "base/team.h"
 #include "op/op.h"
 #include "strategy/gradients/bucket.h"
@@ -31,10 +29,8 @@ static choir_status grow_pending(chi_pending_update *u, size_t n)
 	if (n <= u->pending_capacity)
 		return CHOIR_OK;
 	const size_t before = u->pending_capacity;
-	void *array = u->pending;
-	if (!chi_grow(&array, &u->pending_capacity, n, sizeof *u->pending))
+	if (!chi_grow(&u->pending, &u->pending_capacity, n, sizeof *u->pending))
 		return choir_error_status();
-	u->pending = array;
 	for (size_t i = before; i < u->pending_capacity; i++)
 		u->pending[i] = (chi_pending_variable){ 0 };
 	return CHOIR_OK;
@@ -46,8 +42,7 @@ static choir_status prepare_sum_buffers(chi_pending_update *u, chi_pending_varia
 	const choir_variable *v = pv->variable;
 	if (pv->sum_buffers < v->copies) {
 		chi_sum_buffer *sum_buffer = chi_alloc_array((size_t) v->copies, sizeof *sum_buffer);
-		if (sum_buffer == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(sum_buffer));
 		chi_free(pv->sum_buffer);
 		pv->sum_buffer = sum_buffer;
 		pv->sum_buffers = v->copies;
@@ -70,8 +65,7 @@ static choir_status prepare_sum_buffers(chi_pending_update *u, chi_pending_varia
 				chi_buffer_retain(sb->sum = pv->sum_buffer[j].sum);
 		if (sb->sum == NULL)
 			sb->sum = chi_buffer_new(s->device[sb->device], chi_variable_bytes(v));
-		if (sb->sum == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(sb->sum));
 		sb->data = sb->sum->memory;
 		CHOIR_TRY(chi_wire_prepare(u, pv, k));
 	}
@@ -93,8 +87,7 @@ static choir_status prepare_variable(chi_pending_update *u, chi_pending_variable
 		chi_free(pv->squares);
 		pv->chunks_capacity = 0;
 		pv->squares = chi_alloc_array((size_t) pv->chunks, sizeof *pv->squares);
-		if (pv->squares == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(pv->squares));
 		pv->chunks_capacity = pv->chunks;
 	}
 	for (int k = 0; k < v->copies && is_only_worker(u); k++)
@@ -127,10 +120,7 @@ static choir_status prepare(chi_pending_update *u, int by)
 	const choir_strategy *s = u->strategy;
 	const chi_device_gradients *first = &u->device[0];
 	CHOIR_TRY(grow_pending(u, first->n));
-	void *array = u->variable;
-	const bool grown = chi_grow(&array, &u->variable_capacity, first->n, sizeof *u->variable);
-	u->variable = array;
-	if (!grown)
+	if (!chi_grow(&u->variable, &u->variable_capacity, first->n, sizeof *u->variable))
 		return choir_error_status();
 	for (size_t i = 0; i < first->n; i++) {
 		chi_pending_variable *pv = &u->pending[i];
@@ -355,8 +345,7 @@ static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 	CHOIR_TRY(chi_team_share(threads, take_chunks_as_member, &s));
 	if (chi_atomic32_load(&s.failed) == 0)
 		return CHOIR_OK;
-	chi_error_restore(&s.error);
-	return choir_error_status();
+	return chi_error_restore(&s.error);
 }
 
 static choir_status send(
@@ -457,8 +446,7 @@ static choir_status push(const chi_pending_update *u)
 {
 	const chi_remote *r = u->strategy->owner->remote;
 	chi_remote_gradient *gradient = chi_alloc_array(u->n + 1, sizeof *gradient);
-	if (gradient == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(gradient));
 	for (size_t i = 0; i < u->n; i++) {
 		const chi_merged_rows *m = &u->pending[i].rows;
 		gradient[i] = u->pending[i].is_sparse

@@ -2,7 +2,6 @@
 // squares of chunks in one order, so they get the same factor.
 #include "strategy/gradients/global_norm_gate.h"
 
-#include "base/status.h"
 #include "op/op.h"
 #include "op/kernel/kernel.h"
 
@@ -93,8 +92,7 @@ choir_status chi_update_gate_fetch_squares(chi_pending_update *u, int d)
 	if (!chi_scratch_reserve(host, bytes))
 		return choir_error_status();
 	chi_buffer *there = chi_buffer_new(stream->device, bytes);
-	if (there == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(there));
 	choir_status status = queue_squares(u, d, there->memory);
 	status = status == CHOIR_OK ? chi_stream_fetch(stream, host->memory, there->memory, bytes)
 								: chi_strategy_wait(u->strategy, d, d + 1, status);
@@ -172,8 +170,7 @@ static choir_status prepare_memory(chi_pending_update *u, int d)
 		chi_buffer_release(gate->memory);
 		gate->n = 0;
 		gate->memory = chi_buffer_new(u->strategy->device[d], bytes);
-		if (gate->memory == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(gate->memory));
 	}
 	gate->verdict = gate->memory->memory;
 	if (!chi_scratch_reserve(&gate->ends, ends))
@@ -217,7 +214,7 @@ choir_status chi_update_gate_queue(chi_pending_update *u, int d)
 	choir_buffer out = { verdict, CHOIR_F64, { 1, { VERDICT } } };
 	CHOIR_TRY(chi_kernel_run(stream, "update_gate", 2, in, &out, &attributes));
 	gate->fetched = chi_stream_fetch_later(stream, verdict, VERDICT * sizeof *verdict);
-	return gate->fetched == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(gate->fetched);
 }
 
 choir_status chi_update_gate_read(chi_pending_update *u, int d, choir_status status, bool *applied)

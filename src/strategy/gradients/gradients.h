@@ -78,6 +78,8 @@ choir_status chi_gradients_finish_updates_of(chi_replica *r, const choir_variabl
 choir_status chi_gradients_check_applied(chi_replica *r);
 choir_status chi_gradients_finish_updates(chi_run *run);
 void chi_gradients_run_updates(chi_run *run, int d);
+// r's queue has failed before its updates, so the streams that need its gradients write nothing.
+void chi_gradients_spare_updates(const chi_replica *r);
 // False: the run has failed.
 bool chi_gradients_wait(struct chi_pending_update *u, const chi_atomic32 *flag);
 void chi_gradients_discard_updates(chi_run *run);

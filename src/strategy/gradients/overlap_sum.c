@@ -35,8 +35,7 @@ static choir_status find_memory(const chi_pending_update *u, chi_overlap_sum *s)
 		s->whole.data = ours->node[0].data;
 	} else {
 		s->buffer = chi_buffer_new(u->strategy->device[0], chi_wire_bytes(s->gradient[0]));
-		if (s->buffer == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(s->buffer));
 		s->whole.data = s->buffer->memory;
 	}
 	s->whole.lo = 0;
@@ -231,8 +230,7 @@ static choir_status open_devices(chi_pending_update *u)
 	for (size_t i = 0; i < n; i++) {
 		if (o->device[i].scratch == NULL)
 			o->device[i].scratch = chi_alloc_aligned(chi_tree_scratch(u->strategy->replicas));
-		if (o->device[i].scratch == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(o->device[i].scratch));
 	}
 	return CHOIR_OK;
 }
@@ -274,7 +272,7 @@ choir_status chi_overlap_prepare(chi_pending_update *u)
 		s->eligible = v->elements >= CHI_OVERLAPPED_ELEMENTS && is_dense(u, i);
 		s->chunks = (uint32_t) ((v->elements + CHI_CHUNK - 1) / CHI_CHUNK);
 	}
-	return o->next == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(o->next);
 }
 
 void chi_overlap_discard(chi_pending_update *u)

@@ -1,7 +1,6 @@
 // The thread costs a wake-up per large gradient, and a core while it waits for messages.
 #include "strategy/gradients/overlap_workers.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/processors.h"
 #include "base/thread.h"
@@ -168,8 +167,7 @@ void chi_overlap_workers_wake(const choir_strategy *s)
 
 static choir_status report(const chi_overlap_workers *o)
 {
-	chi_error_restore(&o->error);
-	return o->error.status;
+	return chi_error_restore(&o->error);
 }
 
 choir_status chi_overlap_workers_finish(chi_pending_update *u)
@@ -249,8 +247,7 @@ static choir_status agree(choir_strategy *s, bool *wanted)
 		.threads = s->devices * (cores > 0 ? cores : 1),
 		.processors = chi_processor_count() };
 	offer *all = chi_alloc_array((size_t) s->process_group->workers, sizeof *all);
-	if (all == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(all));
 	const choir_status status =
 			chi_process_group_all_gather(s->process_group, &own, sizeof own, all, "overlap");
 	*wanted = s->process_group->host;
@@ -289,8 +286,7 @@ static choir_status open_overlap(chi_overlap_workers *o)
 	CHOIR_TRY(chi_tree_nodes_open(&o->nodes, chi_process_group_node_count(p, p->worker),
 			p->partial_sum + p->first_node[p->worker]));
 	o->scratch = chi_alloc_aligned(chi_tree_scratch(s->in_sync));
-	if (o->scratch == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(o->scratch));
 	CHOIR_TRY(chi_thread_start(&o->thread, "choir exchange", work, o));
 	measure(o);
 	return CHOIR_OK;
@@ -305,8 +301,7 @@ choir_status chi_overlap_workers_open(choir_strategy *s)
 	if (!wanted)
 		return CHOIR_OK;
 	s->overlap_workers = chi_alloc(sizeof *s->overlap_workers);
-	if (s->overlap_workers == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s->overlap_workers));
 	s->overlap_workers->strategy = s;
 	return open_overlap(s->overlap_workers);
 }

@@ -1,8 +1,6 @@
 // An optimizer keeps its updates' memory, so repeated steps allocate nothing.
 #include "strategy/gradients/pending_update.h"
 
-#include "base/alloc.h"
-#include "base/status.h"
 #include "strategy/gradients/bucket.h"
 #include "strategy/gradients/sparse_gradients.h"
 
@@ -55,8 +53,8 @@ static chi_pending_update *find(chi_gradients *a, chi_run *run, int ordinal)
 	spare->status = CHOIR_OK;
 	spare->n = 0;
 	chi_atomic32 *all[] = { &spare->prepared.word, &spare->all_applied, &spare->done,
-		&spare->written, &spare->next_chunk, &spare->devices_done, &spare->devices_arrived,
-		&spare->arrived };
+		&spare->written, &spare->spared, &spare->next_chunk, &spare->devices_done,
+		&spare->devices_arrived, &spare->arrived };
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		chi_atomic32_store(all[i], 0);
 	return spare;
@@ -97,7 +95,8 @@ void chi_pending_update_discard(chi_pending_update *u)
 		list->queued = NULL;
 	}
 	chi_overlap_discard(u);
-	const bool half = chi_atomic32_load(&u->written) != 0 && chi_atomic32_load(&u->done) == 0;
+	const bool half = chi_atomic32_load(&u->written) != 0 && chi_atomic32_load(&u->done) == 0 &&
+			chi_atomic32_load(&u->spared) == 0;
 	for (size_t i = 0; i < u->n; i++) {
 		if (half)
 			chi_variable_undefine(u->pending[i].variable);
@@ -166,10 +165,8 @@ static chi_device_gradient *add_gradient(chi_pending_update *u, int d, choir_var
 	chi_device_gradients *list = &u->device[d];
 	if (list->n == list->capacity) {
 		const size_t before = list->capacity;
-		void *array = list->gradient;
-		if (!chi_grow(&array, &list->capacity, list->n + 1, sizeof *list->gradient))
+		if (!chi_grow(&list->gradient, &list->capacity, list->n + 1, sizeof *list->gradient))
 			return NULL;
-		list->gradient = array;
 		for (size_t i = before; i < list->capacity; i++)
 			list->gradient[i] = NULL;
 	}

@@ -192,6 +192,16 @@ choir_status chi_gradients_finish_updates(chi_run *run)
 	return CHOIR_OK;
 }
 
+void chi_gradients_spare_updates(const chi_replica *r)
+{
+	for (int i = 0; i < r->updates; i++) {
+		chi_pending_update *u = pending(r->run, i);
+		if (chi_atomic32_load(&u->prepared.word) != 0 &&
+				(u->bucket_elements > 0 || u->single_device))
+			chi_atomic32_store(&u->spared, 1);
+	}
+}
+
 void chi_gradients_discard_updates(chi_run *run)
 {
 	for (chi_pending_update *u = run->open; u != NULL; u = u->next_open)

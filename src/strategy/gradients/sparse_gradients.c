@@ -6,7 +6,6 @@
 #include "strategy/remote_variables.h"
 #include "strategy/gradients/sparse_gradients.h"
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "collective/sparse_gather.h"
 #include "op/op.h"
@@ -42,10 +41,7 @@ bool chi_gradients_take_sparse(chi_gradients *a, const choir_variable *v)
 choir_status chi_sparse_gradients_add(
 		chi_sparse_gradients *rows, int local_replica, const choir_tensor *t)
 {
-	void *array = rows->gradient;
-	const bool grown = chi_grow(&array, &rows->capacity, rows->n + 1, sizeof *rows->gradient);
-	rows->gradient = array;
-	if (!grown)
+	if (!chi_grow(&rows->gradient, &rows->capacity, rows->n + 1, sizeof *rows->gradient))
 		return choir_error_status();
 	chi_buffer_retain(t->buffer);
 	chi_buffer_retain(t->slices.buffer);
@@ -87,10 +83,7 @@ static choir_status exchange_kinds(chi_pending_update *u)
 	chi_process_group *p = u->strategy->process_group;
 	const bool among = p != NULL && p->host && (!u->two_pass || u->overlap.with_workers);
 	const size_t n = u->n, workers = among ? (size_t) p->workers : 0;
-	void *array = u->kinds;
-	const bool grown = chi_grow(&array, &u->kinds_capacity, (workers + 1) * n + 1, 1);
-	u->kinds = array;
-	if (!grown)
+	if (!chi_grow(&u->kinds, &u->kinds_capacity, (workers + 1) * n + 1, 1))
 		return choir_error_status();
 	unsigned char *own = u->kinds, *all = own + n;
 	char of[40] = ""; // workers that average over batches of other sizes differ
@@ -129,8 +122,7 @@ static choir_status count_rows(chi_pending_update *u, size_t i, size_t *all)
 	int64_t sum = 0;
 	if (m->each == NULL)
 		m->each = chi_alloc_array((size_t) s->in_sync, sizeof *m->each);
-	if (m->each == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(m->each));
 	const chi_sparse_gather g = { .group = s->process_group,
 		.what = "the gradient of",
 		.name = pv->variable->name,
@@ -156,8 +148,7 @@ static choir_status add_dense(
 	const size_t bytes = chi_variable_bytes(v);
 	choir_shape shape = v->shape;
 	chi_buffer *whole = chi_buffer_new(stream->device, bytes);
-	if (whole == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(whole));
 	shape.dim[0] = sparse->n;
 	const choir_buffer in[3] = { { whole->memory, v->dtype, v->shape },
 		{ sparse->index, sparse->index_dtype, { 1, { sparse->n } } },

@@ -2,7 +2,6 @@
 // variables.
 #include "strategy/gradients/update_batch.h"
 
-#include "trace/trace.h"
 #include "value/narrow_copy.h"
 
 choir_status chi_device_gradient_write(

@@ -23,7 +23,7 @@ choir_status chi_wire_prepare(chi_pending_update *u, chi_pending_variable *pv, i
 			chi_buffer_retain(sb->wire = pv->sum_buffer[j].wire);
 	if (sb->wire == NULL)
 		sb->wire = chi_buffer_new(u->strategy->device[sb->device], chi_wire_bytes(g));
-	return sb->wire == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(sb->wire);
 }
 
 choir_status chi_wire_widen(const chi_device_gradient *g, chi_stream *stream, int64_t count,

@@ -12,7 +12,7 @@ static choir_status open_central(
 	const char *names = options->parameter_devices;
 	if (names == NULL || names[0] == '\0') {
 		c->device = n == 1 ? devices[0] : choir_device_find("cpu:0");
-		return c->device == NULL ? choir_error_status() : CHOIR_OK;
+		return chi_made(c->device);
 	}
 	choir_device *found[2];
 	int count;

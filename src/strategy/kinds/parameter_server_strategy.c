@@ -23,7 +23,7 @@ static choir_status open_server(
 		return chi_device_list(names, MAX, s->device, &s->devices);
 	s->devices = 1;
 	s->device[0] = n == 1 ? devices[0] : choir_device_find("cpu:0");
-	return s->device[0] == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(s->device[0]);
 }
 
 static int all_devices(void *self, int capacity, choir_device *devices[])
@@ -97,8 +97,7 @@ static choir_strategy *new_worker(choir_strategy *owner, int worker, int first_r
 choir_status chi_strategy_open_workers(choir_strategy *owner)
 {
 	owner->by_worker = chi_alloc_array((size_t) owner->workers, sizeof(choir_strategy *));
-	if (owner->by_worker == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(owner->by_worker));
 	owner->by_worker[0] = owner;
 	int first = owner->replicas;
 	for (int w = 1; w < owner->workers; w++) {

@@ -25,23 +25,20 @@ typedef struct {
 	double divisor;
 } all_reduce_attributes;
 
-static choir_status all_reduce_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status all_reduce_backward(const chi_node *node, const chi_backward *g)
 {
 	const all_reduce_attributes *a = node->attributes;
-	(void) want;
-	choir_tensor *sum = choir_replica_all_reduce(a->replica, CHOIR_SUM, dy);
+	choir_tensor *sum = choir_replica_all_reduce(a->replica, CHOIR_SUM, g->dy);
 	if (a->divisor != 1)
 		sum = choir_scale(sum, 1 / a->divisor);
-	gradient[0] = sum;
-	return sum == NULL ? chi_frame_status(dy->frame) : CHOIR_OK;
+	g->gradient[0] = sum;
+	return chi_frame_made(g->dy->frame, sum);
 }
 
 static const chi_op all_reduce_op = {
 	.name = "all_reduce",
 	.attribute_bytes = sizeof(all_reduce_attributes),
 	.backward = all_reduce_backward,
-	.recordable = true,
 };
 
 // Devices that share memory share the result.
@@ -263,6 +260,13 @@ static choir_tensor *reduce_given(choir_replica *replica, choir_reduce_op op, ch
 	if (t != NULL && chi_needs_checked_sum(op, t))
 		return chi_checked_sum_to_u8(
 				reduce_given(replica, op, choir_cast(t, CHOIR_I32)), "all_reduce");
+	if (t != NULL && chi_dtype_is_half(t->dtype)) {
+		choir_tensor *wide = choir_cast(t, CHOIR_F32);
+		if (wide != NULL && t->count != CHOIR_NONE)
+			wide = choir_with_count(wide, t->count);
+		out = wide == NULL ? NULL : reduce_given(replica, op, wide);
+		return out == NULL ? NULL : chi_sum_to_half(out, t->dtype);
+	}
 	if (t != NULL)
 		out = chi_small_all_reduce_takes(r, op, t) ? chi_small_all_reduce_sum(r, t)
 				: is_single(r, t)				   ? all_reduce_single(r, op, t, &a.divisor)
@@ -344,8 +348,7 @@ static choir_status take_apart(batch *b, size_t first, choir_tensor *sum)
 			continue;
 		const int64_t elements = choir_shape_elements(&t->shape);
 		b->out[i] = choir_reshape(choir_slice(sum, 0, at, elements), t->shape);
-		if (b->out[i] == NULL)
-			return chi_frame_status(b->replica->frame);
+		CHOIR_TRY(chi_frame_made(b->replica->frame, b->out[i]));
 		b->done[i] = true;
 		at += elements;
 	}
@@ -367,7 +370,7 @@ static choir_status reduce_unpacked(batch *b, size_t i)
 {
 	b->out[i] = choir_replica_all_reduce(b->replica, b->op, b->in[i]);
 	b->done[i] = true;
-	return b->out[i] == NULL ? chi_frame_status(b->replica->frame) : CHOIR_OK;
+	return chi_frame_made(b->replica->frame, b->out[i]);
 }
 
 static choir_status reduce_all(batch *b)

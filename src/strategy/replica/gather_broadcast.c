@@ -59,14 +59,12 @@ static choir_status gather_all(choir_cross *x, void *user)
 	return choir_cross_return(x, "value", choir_tensor_as_value(all));
 }
 
-static choir_status gather_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+static choir_status gather_backward(const chi_node *node, const chi_backward *g)
 {
 	const gather_attributes *a = node->attributes;
-	(void) want;
-	choir_tensor *sum = choir_replica_all_reduce(a->replica, CHOIR_SUM, dy);
+	choir_tensor *sum = choir_replica_all_reduce(a->replica, CHOIR_SUM, g->dy);
 	if (sum != NULL)
-		gradient[0] = choir_slice(sum, a->axis, a->offset, node->in[0]->shape.dim[a->axis]);
+		g->gradient[0] = choir_slice(sum, a->axis, a->offset, node->in[0]->shape.dim[a->axis]);
 	return CHOIR_OK;
 }
 
@@ -74,7 +72,6 @@ static const chi_op all_gather_op = {
 	.name = "all_gather",
 	.attribute_bytes = sizeof(gather_attributes),
 	.backward = gather_backward,
-	.recordable = true,
 };
 
 choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, int axis)

@@ -2,12 +2,10 @@
 #include "strategy/replica/merge_call.h"
 
 #include "base/hash.h"
-#include "base/text.h"
 #include "strategy/cross/cross.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/run/sync_point.h"
 #include "strategy/worker_sync.h"
-#include "trace/trace.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 // A replica's call, arguments, results and properties.
 #include "strategy/replica/replica.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
 #include "strategy/cross/cross.h"
 #include "strategy/gradients/gradients.h"
@@ -10,19 +9,46 @@
 #include <stdio.h>
 #include <string.h>
 
-static choir_status conclude(chi_replica *r, choir_status status)
+// Reports the failure of the function or of queued work, and empties the frame.
+static void report(chi_replica *r, choir_status status)
+{
+	choir_frame *f = r->base.frame;
+	if (status == CHOIR_OK) {
+		chi_frame_empty_waited(f);
+		return;
+	}
+	if (f->prefix[0] != '\0' && strncmp(choir_error(), f->prefix, strlen(f->prefix)) != 0)
+		chi_error_prefix("replica %d", chi_replica_number(r));
+	if (!r->cancelled)
+		chi_run_fail(r->run, r->id);
+	choir_frame_clear(f);
+}
+
+static void conclude(chi_replica *r, choir_status status)
 {
 	choir_frame *f = r->base.frame;
 	if (status == CHOIR_OK && !f->failed)
 		status = chi_gradients_check_applied(r);
+	r->ends_later = r->ends_later && status == CHOIR_OK && !f->failed;
+	if (r->ends_later)
+		return;
 	if (status == CHOIR_OK)
 		status = f->failed ? chi_frame_status(f) : chi_stream_wait(f->stream);
 	else if (f->failed && f->failure.status == status)
 		status = chi_frame_status(f);
-	if (status != CHOIR_OK && f->prefix[0] != '\0' &&
-			strncmp(choir_error(), f->prefix, strlen(f->prefix)) != 0)
-		chi_error_prefix("replica %d", chi_replica_number(r));
-	return status;
+	report(r, status);
+}
+
+void chi_replica_end(chi_replica *r)
+{
+	if (!r->ends_later)
+		return;
+	chi_dlpack_hold(true);
+	const choir_status status = chi_stream_wait(r->base.frame->stream);
+	if (status != CHOIR_OK && status != CHOIR_TIMEOUT)
+		chi_gradients_spare_updates(r);
+	report(r, status);
+	chi_dlpack_hold(false);
 }
 
 void chi_replica_call(chi_replica *r)
@@ -40,14 +66,8 @@ void chi_replica_call(chi_replica *r)
 	chi_context *entry = chi_context_enter(&inside, CHI_IN_REPLICA, run->strategy, r);
 	chi_dlpack_hold(true);
 	chi_error_clear();
-	choir_status status = run->task.fn(&r->base, run->task.user);
-	status = conclude(r, chi_context_leave(entry, status, "the function"));
-	if (status != CHOIR_OK && !r->cancelled)
-		chi_run_fail(run, r->id);
-	if (status == CHOIR_OK)
-		chi_frame_empty_waited(f);
-	else
-		choir_frame_clear(f);
+	const choir_status status = run->task.fn(&r->base, run->task.user);
+	conclude(r, chi_context_leave(entry, status, "the function"));
 	chi_dlpack_hold(false);
 	chi_fpenv_leave(&host);
 	chi_trace_end();
@@ -205,10 +225,8 @@ choir_tensor *choir_replica_result(choir_replica *replica, const char *name)
 		return chi_frame_fail_null(f, CHOIR_STATE, "result: \"%s\" needs a merge call before it",
 				name == NULL ? "" : name);
 	choir_value *v = choir_values_find(x->returned, name);
-	if (v == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (v == NULL)
+		return chi_frame_record_null(f);
 	return view_of(r, v, "result", name);
 }
 
@@ -220,11 +238,8 @@ static choir_status note_name(chi_replica *r, const char *name)
 	for (size_t i = 0; i < list->n; i++)
 		if (strcmp(list->named[i].name, name) == 0)
 			return CHOIR_OK;
-	void *array = list->named;
 	const size_t capacity = list->capacity;
-	const bool grown = chi_grow(&array, &list->capacity, list->n + 1, sizeof(chi_named));
-	list->named = array;
-	if (!grown)
+	if (!chi_grow(&list->named, &list->capacity, list->n + 1, sizeof(chi_named)))
 		return chi_frame_record_error(r->base.frame);
 	memset(list->named + capacity, 0, (list->capacity - capacity) * sizeof(chi_named));
 	chi_named *entry = &list->named[list->n];

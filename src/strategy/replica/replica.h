@@ -4,6 +4,7 @@
 #include "strategy/run/run.h"
 
 void chi_replica_call(chi_replica *r);
+void chi_replica_end(chi_replica *r); // after its updates
 // r passes t to a collective: all replicas must pass their tensors in one order.
 void chi_replica_gives(chi_replica *r, const choir_tensor *t);
 // call, or "call of LABEL".

@@ -1,7 +1,6 @@
 // Named tensors, and a run's results. Data that are equal in all replicas are stored once.
 #include "strategy/run/merge_results.h"
 
-#include "base/alloc.h"
 #include "strategy/run/run.h"
 #include "strategy/worker_sync.h"
 
@@ -23,9 +22,7 @@ choir_status chi_named_tensors_put(
 		known->tensor = t;
 		return CHOIR_OK;
 	}
-	void *array = list->named;
-	const bool grown = chi_grow(&array, &list->capacity, list->n + 1, sizeof(chi_named));
-	list->named = array;
+	const bool grown = chi_grow(&list->named, &list->capacity, list->n + 1, sizeof(chi_named));
 	const char *copy = grown ? chi_arena_strdup(&f->arena, name) : NULL;
 	if (copy == NULL)
 		return chi_frame_record_error(f);

@@ -1,7 +1,6 @@
 // An empty run of two replicas costs two transfers between cores.
 #include "strategy/run/run.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/processors.h"
 #include "base/thread.h"
@@ -189,7 +188,7 @@ static void begin_replica(chi_replica *r)
 	r->gradient_hash = 0;
 	r->adds_to = NULL;
 	r->gradients = 0;
-	r->trains = r->cancelled = false;
+	r->trains = r->cancelled = r->ends_later = false;
 }
 
 static void begin_device(chi_run *run, int i)
@@ -440,7 +439,7 @@ static choir_status ready_results(choir_strategy *s, choir_values *args, choir_v
 		*results = choir_values_new(s);
 	else
 		choir_values_clear(*results);
-	return *results == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(*results);
 }
 
 static choir_status run_in(
@@ -466,10 +465,12 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 	if (fn == NULL)
 		return choir_fail(CHOIR_INVALID, "run: the function is NULL");
 	CHOIR_TRY(chi_strategy_check_not_stopped(s));
+	if (s->process_group != NULL)
+		CHOIR_TRY(chi_cluster_check(s->process_group->cluster));
 	chi_run *outer = outer_run(s);
 	if (outer != NULL)
 		return run_in(nested_of(outer), fn, user, args, results);
-	CHOIR_TRY(chi_remote_refresh(s));
+	CHOIR_TRY(chi_remote_refresh_to_write(s));
 	if (!chi_atomic32_change(&s->running, 0, 1))
 		return choir_fail(
 				CHOIR_STATE, "run: another run of this strategy (\"%s\") is in progress", s->kind);

@@ -48,6 +48,7 @@ typedef struct chi_replica {
 	int gradients;
 	bool trains;
 	bool cancelled; // its failure is not the cause
+	bool ends_later; // its queue is waited for after its update, which follows it
 	bool uses_own_args;
 	chi_named_tensors call_args, returned;
 	chi_named_tensors unkept; // on the heap, if results are not kept

@@ -102,7 +102,7 @@ choir_status choir_strategy_run_workers(choir_strategy *s, choir_worker_fn *fn, 
 		return choir_fail(CHOIR_STATE,
 				"run_workers: the workers of this strategy (\"%s\") are running already", s->kind);
 	call *calls = chi_alloc_array((size_t) s->workers, sizeof *calls);
-	choir_status status = calls == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(calls);
 	for (int w = 0; calls != NULL && w < s->workers; w++)
 		calls[w] = (call){ .group = s->by_worker[w], .fn = fn, .user = user };
 	if (status == CHOIR_OK)

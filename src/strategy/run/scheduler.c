@@ -235,8 +235,10 @@ void chi_scheduler_run(chi_run *run, int d, chi_pool_thread *thread)
 	chi_team *before = chi_team_use(run->strategy->thread_pool[d].team);
 	while ((r = take(run, d, &thread, &close)) != NULL)
 		chi_replica_call(r);
-	if (close)
+	if (close) {
 		chi_gradients_run_updates(run, d);
+		chi_replica_end(&run->replica[run->strategy->first[d]]);
+	}
 	(void) chi_team_use(before);
 	if (thread != NULL)
 		chi_thread_pool_rest(thread);

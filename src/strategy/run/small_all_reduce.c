@@ -2,7 +2,6 @@
 // sync points, or the returned flag: they have diverged.
 #include "strategy/run/small_all_reduce.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "collective/tree.h"
@@ -41,7 +40,7 @@ choir_status chi_small_all_reduce_open(chi_run *run)
 			!s->all_host || !run->spin)
 		return CHOIR_OK;
 	run->small_all_reduce = chi_alloc_lines(n, sizeof *run->small_all_reduce);
-	return run->small_all_reduce == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(run->small_all_reduce);
 }
 
 static void let_go(chi_buffer **held)
@@ -300,8 +299,7 @@ static choir_status show(chi_replica *r, const choir_tensor *t)
 	if (t->source != NULL || t->buffer->foreign) {
 		const size_t bytes = chi_tensor_bytes(t);
 		l->held[turn] = chi_buffer_new(t->buffer->device, bytes);
-		if (l->held[turn] == NULL)
-			return choir_error_status();
+		CHOIR_TRY(chi_made(l->held[turn]));
 		memcpy(l->held[turn]->memory, t->data, bytes);
 		part.data = l->held[turn]->memory;
 	} else {
@@ -349,16 +347,12 @@ static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 
 static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 {
-	if ((r->cancelled ? chi_run_cancelled(r->run) : show(r, t)) != CHOIR_OK) {
-		chi_frame_record_error(r->base.frame);
-		return NULL;
-	}
+	if ((r->cancelled ? chi_run_cancelled(r->run) : show(r, t)) != CHOIR_OK)
+		return chi_frame_record_null(r->base.frame);
 	// From here on the replica leaves only after all have arrived.
 	choir_tensor *sum = make_sum(r, t);
-	if (await_all(r) != CHOIR_OK) {
-		chi_frame_record_error(r->base.frame);
-		return NULL;
-	}
+	if (await_all(r) != CHOIR_OK)
+		return chi_frame_record_null(r->base.frame);
 	if (sum != NULL)
 		sum_all(r, sum);
 	// all replicas have read it

@@ -1,7 +1,6 @@
 // The ring grows if replicas drift apart at updates, where none waits.
 #include "strategy/run/sync_point.h"
 
-#include "base/alloc.h"
 #include "strategy/run/small_all_reduce.h"
 
 #include <stdio.h>
@@ -16,8 +15,7 @@ static choir_status grow(chi_run *run)
 {
 	const uint32_t capacity = run->sync_point_capacity == 0 ? 8 : 2 * run->sync_point_capacity;
 	chi_sync_point **ring = chi_alloc_array(capacity, sizeof *ring);
-	if (ring == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(ring));
 	for (uint32_t i = run->first_sync_point; i != run->next_sync_point; i++)
 		ring[i % capacity] = *ring_entry(run, i);
 	chi_free(run->sync_point);
@@ -165,12 +163,10 @@ static chi_sync_point *arrive(
 {
 	chi_run *run = r->run;
 	const uint32_t number = r->sequence;
-	if (run->isolated && run->strategy->in_sync > 1) {
-		choir_fail(CHOIR_UNSUPPORTED,
+	if (run->isolated && run->strategy->in_sync > 1)
+		return chi_fail_null(CHOIR_UNSUPPORTED,
 				"replica %d runs by itself and came to %s, which needs all %d replicas",
 				chi_replica_number(r), like->name, run->strategy->in_sync);
-		return NULL;
-	}
 	while (run->first_sync_point != run->next_sync_point &&
 			chi_atomic32_load(&(*ring_entry(run, run->first_sync_point))->left) ==
 					(uint32_t) run->strategy->replicas)

@@ -2,7 +2,6 @@
 // shared devices a thread returns itself (scheduler.c).
 #include "strategy/run/thread_pool.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/processors.h"
 
@@ -80,14 +79,13 @@ static choir_status open_team(choir_strategy *s, struct chi_thread_pool *pool)
 			.spin = s->devices * pool->cores <= chi_processor_count(),
 			.pin = pool->pin,
 			.first = pool->device * pool->cores });
-	return pool->team == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_made(pool->team);
 }
 
 choir_status chi_thread_pool_open(choir_strategy *s)
 {
 	s->thread_pool = chi_alloc_lines((size_t) s->devices, sizeof *s->thread_pool);
-	if (s->thread_pool == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(s->thread_pool));
 	const int cores = chi_processor_count();
 	const int each = s->options.cores_per_device > 0 ? s->options.cores_per_device
 			: cores / s->devices > 0				 ? cores / s->devices

@@ -6,7 +6,6 @@
 #include "base/options.h"
 #include "strategy/remote_variables.h"
 #include "strategy/replica/merge_call.h"
-#include "trace/trace.h"
 #include "value/shard_rows.h"
 
 static chi_update *update_of(const choir_update *u)
@@ -134,8 +133,7 @@ choir_status chi_update_write(
 	if (u->chunk != NULL)
 		return chi_update_chunk_write(u, v, op, t);
 	t = chi_update_rows(u, t);
-	if (t == NULL)
-		return chi_frame_status(update->frame);
+	CHOIR_TRY(chi_frame_made(update->frame, t));
 	CHOIR_TRY(chi_variable_check_written(v, t));
 	return chi_update_wrote(u, v, chi_variable_write(v, chi_update_copy_of(u, v), op, t));
 }
@@ -159,18 +157,15 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 	choir_value *v = choir_values_find(u->cross->call_args, name == NULL ? "" : name);
 	if (v == NULL) {
 		chi_error_prefix("update of \"%s\"", name_of(u));
-		chi_frame_record_error(f);
-		return NULL;
+		return chi_frame_record_null(f);
 	}
 	if (u->chunk != NULL)
 		return chi_update_chunk_arg(u,
 				(size_t) (chi_values_leaf(u->cross->call_args, name) - u->cross->call_args->leaf));
 	if (v->kind == CHOIR_VALUE_VARIABLE)
 		return choir_variable_component(v->variable, f);
-	if (chi_value_materialize(v) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (chi_value_materialize(v) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	choir_tensor *t = chi_value_for_replica(v, 0, f->device);
 	if (t == NULL)
 		return chi_frame_fail_null(f, CHOIR_INVALID,
@@ -242,8 +237,7 @@ static choir_status join_returned(const chi_update *u)
 			if ((v->component[k] = chi_value_view(f, v->component[k])) == NULL)
 				return chi_frame_status(f);
 		v->component[0] = chi_shards_join_rows(v->count, v->component);
-		if (v->component[0] == NULL)
-			return chi_frame_status(f);
+		CHOIR_TRY(chi_frame_made(f, v->component[0]));
 		v->device[0] = choir_tensor_device(v->component[0]);
 		v->count = 1;
 	}
@@ -314,8 +308,7 @@ static choir_status update_one(chi_update *u, choir_update_fn *fn, void *user)
 	if (chi_update_is_chunked(u))
 		return chi_update_chunks(u, fn, user);
 	choir_frame *f = chi_cross_acquire_frame(u->cross, device_of(u));
-	if (f == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(f));
 	return chi_cross_release_frame(u->cross, f, chi_update_call(u, f, fn, user));
 }
 
@@ -373,10 +366,8 @@ static choir_value *steady(const chi_update *u, choir_value *v)
 		choir_frame *there = chi_cross_frame_on(u->cross, v->device[i]);
 		kept->device[i] = v->device[i];
 		kept->component[i] = there == NULL ? NULL : chi_tensor_retain(there, v->component[i]);
-		if (kept->component[i] == NULL || chi_stream_wait(there->stream) != CHOIR_OK) {
-			chi_frame_record_error(f);
-			return NULL;
-		}
+		if (kept->component[i] == NULL || chi_stream_wait(there->stream) != CHOIR_OK)
+			return chi_frame_record_null(f);
 	}
 	return kept;
 }
@@ -386,8 +377,7 @@ static choir_status keep_given(const chi_update *u)
 	choir_values *given = u->cross->call_args;
 	for (size_t i = 0; i < given->n; i++) {
 		choir_value *v = steady(u, given->leaf[i].value);
-		if (v == NULL)
-			return chi_frame_status(u->cross->base.frame);
+		CHOIR_TRY(chi_frame_made(u->cross->base.frame, v));
 		given->leaf[i].value = v;
 	}
 	return CHOIR_OK;
@@ -434,7 +424,9 @@ choir_status chi_update_run(chi_update *u, choir_update_fn *fn, void *user)
 	choir_frame *f = x->base.frame;
 	if (f->failed)
 		return chi_frame_status(f);
-	choir_status status = check_given(u);
+	choir_status status = chi_remote_refresh_to_write(x->strategy);
+	if (status == CHOIR_OK)
+		status = check_given(u);
 	if (status == CHOIR_OK)
 		status = keep_given(u);
 	if (status == CHOIR_OK)

@@ -256,8 +256,7 @@ choir_status chi_update_chunks(chi_update *u, choir_update_fn *fn, void *user)
 	s.each.written = NULL;
 	s.chunks = (v->elements + CHUNK - 1) / CHUNK;
 	choir_frame *f = chi_cross_acquire_frame(u->cross, v->copy[u->copy].device);
-	if (f == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(f));
 	f->context = u;
 	f->context_kind = CHI_IN_UPDATE;
 	chi_error_clear();

@@ -6,6 +6,7 @@
 #include "strategy/cross/reduce.h"
 #include "strategy/update/update.h"
 #include "strategy/variable/assign.h"
+#include "strategy/worker_sync.h"
 #include "value/shard_rows.h"
 
 typedef struct {
@@ -20,11 +21,9 @@ static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tens
 	const bool here = chi_device_shares(v->copy[0].device, choir_tensor_device(t));
 	if (op != CHI_ASSIGN && (v->copies > 1 || !here)) {
 		choir_tensor *now = chi_variable_view(v, 0, t->frame);
-		if (now == NULL)
-			return chi_frame_status(t->frame);
+		CHOIR_TRY(chi_frame_made(t->frame, now));
 		t = op == CHI_ASSIGN_ADD ? choir_add(now, t) : choir_subtract(now, t);
-		if (t == NULL)
-			return chi_frame_status(now->frame);
+		CHOIR_TRY(chi_frame_made(now->frame, t));
 		op = CHI_ASSIGN;
 	}
 	for (int i = 0; i < v->copies; i++) {
@@ -88,8 +87,7 @@ static choir_status aggregate_and_write(choir_cross *x, void *user)
 	const assignment *a = user;
 	choir_variable *v = a->variable;
 	choir_value *given = choir_cross_arg(x, "value");
-	if (given == NULL)
-		return chi_frame_status(x->frame);
+	CHOIR_TRY(chi_frame_made(x->frame, given));
 	if (given->kind == CHOIR_VALUE_VARIABLE)
 		return write_all(v, a->op, choir_variable_read(given->variable, x->frame));
 	CHOIR_TRY(chi_write_check_number(x, v, given));
@@ -189,11 +187,6 @@ static void share_integers(
 	}
 }
 
-static int parts_of(const choir_variable *v)
-{
-	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
-}
-
 // On the host: they must add up to the value.
 static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value)
 {
@@ -204,11 +197,10 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 		return chi_frame_record_error(f);
 	CHOIR_TRY(choir_tensor_to_host(value, host, bytes));
 	for (int i = 0; i < v->copies; i++) {
-		share_integers(v->dtype, host, host + bytes, v->elements, parts_of(v),
+		share_integers(v->dtype, host, host + bytes, v->elements, chi_strategy_parts(v),
 				v->strategy->replica_offset + i);
 		choir_tensor *share = choir_constant(f, v->dtype, v->shape, host + bytes);
-		if (share == NULL)
-			return chi_frame_status(f);
+		CHOIR_TRY(chi_frame_made(f, share));
 		const choir_status status = chi_variable_write(v, i, CHI_ASSIGN, share);
 		if (status != CHOIR_OK && i > 0)
 			chi_variable_undefine(v);
@@ -222,14 +214,13 @@ static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 	choir_frame *f = value->frame;
 	choir_tensor *share;
 	if (chi_dtype_is_float(v->dtype)) {
-		share = value->is_number ? choir_number(f, value->number / parts_of(v))
-								 : choir_divide(value, choir_number(f, parts_of(v)));
+		share = value->is_number ? choir_number(f, value->number / chi_strategy_parts(v))
+								 : choir_divide(value, choir_number(f, chi_strategy_parts(v)));
 		return share == NULL ? chi_frame_status(f) : write_all(v, CHI_ASSIGN, share);
 	}
 	if (value->is_number)
 		value = choir_fill(f, v->dtype, v->shape, value->number);
-	if (value == NULL)
-		return chi_frame_status(f);
+	CHOIR_TRY(chi_frame_made(f, value));
 	if (value->dtype != v->dtype || !chi_shape_equal(&value->shape, &v->shape))
 		return chi_variable_write(v, 0, CHI_ASSIGN, value);
 	return assign_integer_shares(v, value);
@@ -240,7 +231,7 @@ static choir_status write_across(choir_variable *v, chi_assign_op op, choir_tens
 	choir_frame *f = value->frame;
 	CHOIR_TRY(chi_write_check_across(f, v, names[op]));
 	if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ &&
-			chi_remote_refresh(v->strategy) != CHOIR_OK)
+			chi_remote_refresh_to_write(v->strategy) != CHOIR_OK)
 		return chi_frame_record_error(f);
 	// The default replica has the only component of its strategy's variables.
 	const chi_replica *r = f->context_kind == CHI_IN_REPLICA ? f->context : NULL;

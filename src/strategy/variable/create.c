@@ -2,11 +2,9 @@
 // copies.
 #include "strategy/variable/create.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/options.h"
-#include "base/text.h"
 #include "op/op.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/run/sync_point.h"
@@ -430,19 +428,15 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	// one place in their exchanges, so r's updates come first.
 	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK ||
 			(r->run->strategy->process_group != NULL &&
-					chi_gradients_finish_updates_of(r, NULL) != CHOIR_OK)) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+					chi_gradients_finish_updates_of(r, NULL) != CHOIR_OK))
+		return chi_frame_record_null(f);
 	const char *name = canonical_name(&f->arena, c->name);
 	chi_sync_point *point = name == NULL
 			? NULL
 			: chi_sync_point_arrive(r, CHI_SYNC_POINT_CREATE, NULL, hash_creation(c, name), text,
 					  NULL, NULL, &last);
-	if (point == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (point == NULL)
+		return chi_frame_record_null(f);
 	if (r->id == 0) {
 		choir_variable *v = find_or_make(r->run->strategy, c);
 		if (v == NULL) {
@@ -476,12 +470,10 @@ choir_variable *choir_variable_new(
 	choir_variable_options all;
 	if (s == NULL || chi_strategy_check(s) != CHOIR_OK || apply_scopes(c, o, &all) != CHOIR_OK)
 		return kept_by_replica(c);
-	if (c != NULL && c->kind == CHI_IN_UPDATE) {
-		choir_fail(CHOIR_STATE,
+	if (c != NULL && c->kind == CHI_IN_UPDATE)
+		return chi_fail_null(CHOIR_STATE,
 				"variable \"%s\": it was made in an update function; make it before the update",
 				name == NULL ? "" : name);
-		return NULL;
-	}
 	const bool regularized = c != NULL && chi_initializer_is_random(&all);
 	use_initializer(c, &all);
 	const chi_creation wanted = { .name = name,

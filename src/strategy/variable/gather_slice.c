@@ -15,10 +15,8 @@ static choir_tensor *in_order(choir_frame *f, choir_tensor *t, const chi_dealt_r
 	if (ordered)
 		return t;
 	int64_t *at = chi_arena_alloc(&f->arena, (size_t) d->n * sizeof *at);
-	if (at == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (at == NULL)
+		return chi_frame_record_null(f);
 	for (int64_t i = 0; i < d->n; i++)
 		at[d->place[i]] = i;
 	return choir_gather(t, choir_constant(f, CHOIR_I64, CHOIR_SHAPE(d->n), at));
@@ -41,19 +39,20 @@ static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, con
 	if (chi_shards_deal(f, v, n, rows, &d) != CHOIR_OK)
 		return NULL;
 	choir_tensor **part = chi_arena_alloc(&f->arena, (size_t) v->shards * sizeof *part);
-	if (part == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (part == NULL)
+		return chi_frame_record_null(f);
 	int64_t made = 0;
-	for (int k = 0; k < v->shards; k++) {
+	bool held, read = chi_shards_hold(v, f, &held);
+	for (int k = 0; read && k < v->shards; k++) {
 		const int64_t count = d.first[k + 1] - d.first[k];
 		if (f->tape == NULL && count == 0)
 			continue;
 		part[made] = numbered_rows(v->shard[k], f, count, d.row + d.first[k]);
-		if (part[made++] == NULL)
-			return NULL;
+		read = part[made++] != NULL;
 	}
+	chi_shards_release(v, held);
+	if (!read)
+		return NULL;
 	if (made == 0)
 		return numbered_rows(v->shard[0], f, 0, rows);
 	return in_order(f, chi_shards_join_rows(made, part), &d);
@@ -64,10 +63,8 @@ static int64_t *rows_of(const choir_variable *v, choir_tensor *indices)
 	choir_frame *f = indices->frame;
 	const int64_t n = choir_shape_elements(&indices->shape);
 	int64_t *rows = chi_arena_alloc(&f->arena, (size_t) (n + 1) * sizeof *rows);
-	if (rows == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (rows == NULL)
+		return chi_frame_record_null(f);
 	indices = choir_cast(indices, CHOIR_I64);
 	if (indices == NULL ||
 			choir_tensor_to_host(indices, rows, (size_t) n * sizeof *rows) != CHOIR_OK)
@@ -157,10 +154,8 @@ choir_tensor *choir_variable_slice(
 	if ((step == 1 && (v->shards > 0 || !chi_variable_allows_sparse_read(v, f))) || count == 0)
 		return take_range(v, f, count == 0 ? 0 : start, count);
 	int64_t *rows = chi_arena_alloc(&f->arena, (size_t) count * sizeof *rows);
-	if (rows == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (rows == NULL)
+		return chi_frame_record_null(f);
 	for (int64_t i = 0; i < count; i++)
 		rows[i] = start + i * step;
 	return take_rows(v, f, count, rows);

@@ -2,7 +2,6 @@
 #include "strategy/variable/read_component.h"
 
 #include "base/hash.h"
-#include "base/text.h"
 #include "choir/op.h"
 #include "op/tape/tape.h"
 #include "strategy/cross/reduce.h"
@@ -55,10 +54,8 @@ static choir_tensor *read_before(const choir_variable *v, choir_frame *f)
 
 static choir_tensor *read_own(choir_variable *v, choir_frame *f, bool rows)
 {
-	if (!rows && chi_remote_fetch(v, 0, NULL) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (!rows && chi_remote_fetch(v, 0, NULL) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	choir_tensor *t = read_before(v, f);
 	if (t != NULL)
 		return chi_variable_is_sparse_read(t) ? chi_variable_fill_sparse_read(t) : t;
@@ -67,10 +64,8 @@ static choir_tensor *read_own(choir_variable *v, choir_frame *f, bool rows)
 		return NULL;
 	// ON_READ variables are on no server.
 	if (copy == CHI_ALL_COPIES && v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ &&
-			chi_remote_refresh(v->strategy) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+			chi_remote_refresh(v->strategy) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	if (copy != CHI_ALL_COPIES)
 		t = chi_variable_alias(v, copy, f);
 	else if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
@@ -213,10 +208,8 @@ choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)
 		v = chi_update_shard(f->context, v);
 	if (v->shards > 0)
 		return shards_component(v, f);
-	if (chi_remote_fetch(v, 0, NULL) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
+	if (chi_remote_fetch(v, 0, NULL) != CHOIR_OK)
+		return chi_frame_record_null(f);
 	if (f->context_kind == CHI_IN_UPDATE && ((chi_update *) f->context)->chunk != NULL)
 		return chi_update_chunk_read(f->context, v);
 	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;

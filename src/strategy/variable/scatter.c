@@ -62,8 +62,7 @@ static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 static choir_status write_far_copy(const scatter *s, int copy)
 {
 	choir_frame *f = choir_frame_new(s->variable->copy[copy].device);
-	if (f == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(f));
 	scatter there = *s;
 	there.indices = choir_copy(s->indices, f);
 	there.values = choir_copy(s->values, f);
@@ -123,8 +122,7 @@ static choir_status write_shards(const scatter *s)
 	chi_dealt_rows d;
 	if (rows == NULL)
 		return chi_frame_record_error(f);
-	if (slices == NULL)
-		return chi_frame_status(f);
+	CHOIR_TRY(chi_frame_made(f, slices));
 	CHOIR_TRY(chi_variable_check_defined(v, 0, f));
 	if (chi_slices_indices_to_host(slices, rows) != CHOIR_OK)
 		return chi_frame_record_error(f);
@@ -182,8 +180,7 @@ static choir_status aggregate_and_write(choir_cross *x, void *user)
 {
 	scatter s = *(const scatter *) user;
 	const choir_value *number = choir_cross_arg(x, "number");
-	if (number == NULL)
-		return chi_frame_status(x->frame);
+	CHOIR_TRY(chi_frame_made(x->frame, number));
 	CHOIR_TRY(chi_write_check_number(x, s.variable, number));
 	s.indices = brought(x, s.variable, "indices");
 	s.values = brought(x, s.variable, "values");
@@ -215,6 +212,8 @@ static choir_status write_in_update(choir_update *update, scatter *s)
 static choir_status write_across(const scatter *s)
 {
 	choir_frame *f = s->values->frame;
+	if (chi_remote_refresh_to_write(s->variable->strategy) != CHOIR_OK)
+		return chi_frame_record_error(f);
 	CHOIR_TRY(write_all(s));
 	const choir_status status = chi_stream_wait(f->stream);
 	return status == CHOIR_OK ? status : chi_frame_record_error(f);
@@ -253,8 +252,7 @@ static choir_status fit_values(scatter *s, choir_frame *f)
 	rows.dim[0] = indices->shape.dim[0];
 	if (s->values->is_number)
 		s->values = choir_fill(f, v->dtype, rows, s->values->number);
-	if (s->values == NULL)
-		return chi_frame_status(f);
+	CHOIR_TRY(chi_frame_made(f, s->values));
 	if (s->values->dtype == v->dtype && chi_shape_equal(&s->values->shape, &rows))
 		return CHOIR_OK;
 	return chi_frame_fail(f, CHOIR_INVALID,

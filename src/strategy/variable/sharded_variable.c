@@ -1,6 +1,7 @@
 // A sharded variable is joined by recorded operations, so gradients flow to the shards.
 #include "strategy/variable/sharded_variable.h"
 
+#include "strategy/context.h"
 #include "strategy/remote_variables.h"
 #include "value/shard_rows.h"
 
@@ -21,26 +22,43 @@ choir_variable *choir_variable_shard_parent(choir_variable *v)
 	return v == NULL ? NULL : v->parent;
 }
 
+bool chi_shards_hold(choir_variable *parent, choir_frame *f, bool *held)
+{
+	choir_strategy *s = parent->strategy, *owner = s->owner;
+	*held = owner->remote != NULL && !owner->remote_held && chi_atomic32_load(&s->running) == 0 &&
+			f->context_kind != CHI_IN_UPDATE;
+	if (*held && chi_remote_refresh(s) != CHOIR_OK) {
+		chi_frame_record_error(f);
+		return false;
+	}
+	if (*held)
+		owner->remote_held = true;
+	return true;
+}
+
+void chi_shards_release(choir_variable *parent, bool held)
+{
+	if (held)
+		parent->strategy->owner->remote_held = false;
+}
+
 choir_tensor **chi_shards_read_each(choir_variable *parent, choir_frame *f)
 {
 	choir_tensor **read = chi_arena_alloc(&f->arena, (size_t) parent->shards * sizeof *read);
-	if (read == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
-	for (int i = 0; i < parent->shards; i++)
-		if ((read[i] = choir_variable_read(parent->shard[i], f)) == NULL)
-			return NULL;
-	return read;
+	if (read == NULL)
+		return chi_frame_record_null(f);
+	bool held, made = chi_shards_hold(parent, f, &held);
+	for (int i = 0; made && i < parent->shards; i++)
+		made = (read[i] = choir_variable_read(parent->shard[i], f)) != NULL;
+	chi_shards_release(parent, held);
+	return made ? read : NULL;
 }
 
-choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f)
+static choir_tensor *read_whole(choir_variable *parent, choir_frame *f)
 {
 	for (int i = 0; i < parent->shards; i++)
-		if (chi_remote_fetch(parent->shard[i], 0, NULL) != CHOIR_OK) {
-			chi_frame_record_error(f);
-			return NULL;
-		}
+		if (chi_remote_fetch(parent->shard[i], 0, NULL) != CHOIR_OK)
+			return chi_frame_record_null(f);
 	const uint64_t version = chi_atomic64_load(&parent->source.version);
 	choir_tensor **rows = chi_shards_read_each(parent, f);
 	choir_tensor *t = rows == NULL ? NULL : chi_shards_join_rows(parent->shards, rows);
@@ -48,6 +66,14 @@ choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f)
 		return NULL;
 	t->source = &parent->source;
 	t->version = version;
+	return t;
+}
+
+choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f)
+{
+	bool held;
+	choir_tensor *t = chi_shards_hold(parent, f, &held) ? read_whole(parent, f) : NULL;
+	chi_shards_release(parent, held);
 	return t;
 }
 

@@ -8,11 +8,9 @@ choir_variable *choir_variable_wrap(
 	choir_strategy *s = choir_strategy_current();
 	if (s == NULL || chi_context_need_cross(s, "variable_wrap") != CHOIR_OK)
 		return NULL;
-	if (memory == NULL) {
-		choir_fail(CHOIR_INVALID, "variable \"%s\": the memory to wrap is NULL",
+	if (memory == NULL)
+		return chi_fail_null(CHOIR_INVALID, "variable \"%s\": the memory to wrap is NULL",
 				name == NULL ? "" : name);
-		return NULL;
-	}
 	const chi_context *c = chi_context_current();
 	const choir_variable_options o = { .size = sizeof o, .dtype = dtype };
 	return chi_strategy_make_variable(s,

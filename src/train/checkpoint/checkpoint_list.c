@@ -12,10 +12,8 @@ struct choir_checkpoint_list {
 
 choir_checkpoint_list *choir_checkpoint_list_new(const char *directory)
 {
-	if (directory == NULL) {
-		choir_fail(CHOIR_INVALID, "checkpoint_list: the directory's name is NULL");
-		return NULL;
-	}
+	if (directory == NULL)
+		return chi_fail_null(CHOIR_INVALID, "checkpoint_list: the directory's name is NULL");
 	choir_checkpoint_list *l = chi_alloc(sizeof *l);
 	if (l == NULL)
 		return NULL;

@@ -99,11 +99,9 @@ static choir_status add_step(chi_checkpoints *steps, const char *directory, cons
 	if (!understand(name, &s))
 		return CHOIR_OK;
 	chi_text path = { 0 };
-	void *array = steps->step;
 	chi_text_add(&path, "%s/%s", directory, name);
 	const bool made = !path.failed && (s.name = chi_strdup(name)) != NULL &&
-			chi_grow(&array, &steps->capacity, steps->n + 1, sizeof s);
-	steps->step = array;
+			chi_grow(&steps->step, &steps->capacity, steps->n + 1, sizeof s);
 	if (!made) {
 		chi_text_free(&path);
 		chi_free(s.name);
@@ -229,7 +227,7 @@ choir_status chi_checkpoint_content_read(const chi_checkpoint *step, chi_checkpo
 				: choir_fail(CHOIR_STATE, "%s: is being changed by another job", step->path);
 	}
 	chi_directory *checkpoint_directory = chi_directory_open_in(NULL, step->path);
-	choir_status status = checkpoint_directory == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(checkpoint_directory);
 	for (int i = 0; status == CHOIR_OK && i < CHI_CHECKPOINT_FILES; i++) {
 		chi_file *f = chi_file_open_in(checkpoint_directory, chi_checkpoint_file_name[i]);
 		status = f == NULL ? choir_error_status() : read_file(f, &step->manifest.file[i], i, c);

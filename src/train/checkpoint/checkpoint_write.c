@@ -70,8 +70,7 @@ static choir_status describe_file(writing *w, int file, const content *c)
 {
 	chi_manifest_file *m = &w->manifest.file[file];
 	m->tensor = chi_alloc_array(c->n + 1, sizeof *m->tensor);
-	if (m->tensor == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(m->tensor));
 	m->n = c->n;
 	m->header = chi_crc32c(0, c->header.data, c->header.length);
 	m->bytes = c->header.length;
@@ -116,8 +115,7 @@ static choir_status end_file(chi_writer *to, choir_status status)
 static choir_status write_content(const writing *w, int file, const content *c)
 {
 	chi_writer *to = chi_writer_new_growing_in(w->step, chi_checkpoint_file_name[file]);
-	if (to == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(to));
 	choir_status status = chi_writer_write(to, c->header.data, c->header.length);
 	for (size_t i = 0; status == CHOIR_OK && i < c->n; i++)
 		status = chi_writer_write(to, c->entry[i]->data, c->entry[i]->bytes);
@@ -157,8 +155,7 @@ static choir_status write_directory(writing *w, const content c[])
 	CHOIR_TRY(chi_directory_remove(w->directory, w->temporary.data));
 	CHOIR_TRY(chi_directory_make_in(w->directory, w->temporary.data));
 	w->step = chi_directory_open_in(w->directory, w->temporary.data);
-	if (w->step == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(w->step));
 	for (int i = 0; i < CHI_CHECKPOINT_FILES; i++)
 		CHOIR_TRY(write_content(w, i, &c[i]));
 	CHOIR_TRY(write_manifest(w));
@@ -195,8 +192,7 @@ static choir_status check_space(const writing *w)
 static choir_status write_temporary(writing *w, const content c[])
 {
 	w->directory = chi_directory_open(w->plan->directory);
-	if (w->directory == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(w->directory));
 	CHOIR_TRY(chi_directory_lock_check(w->plan->lock, w->directory));
 	CHOIR_TRY(find_names(w));
 	CHOIR_TRY(check_space(w));

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/crc32c.h"
-#include "base/file.h"
 #include "base/json.h"
+#include "base/status.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -96,10 +96,7 @@ static choir_status read_object(reader *r, member_fn *member, void *of)
 static choir_status read_tensor(reader *r, void *of)
 {
 	chi_manifest_file *f = of;
-	void *array = f->tensor;
-	const bool grown = chi_grow(&array, &f->capacity, f->n + 1, sizeof *f->tensor);
-	f->tensor = array;
-	if (!grown)
+	if (!chi_grow(&f->tensor, &f->capacity, f->n + 1, sizeof *f->tensor))
 		return CHOIR_NO_MEMORY;
 	chi_manifest_tensor *t = &f->tensor[f->n++];
 	*t = (chi_manifest_tensor){ .name = r->json.text };
@@ -121,10 +118,7 @@ static choir_status read_of_file(reader *r, void *of)
 static choir_status read_pair(reader *r, void *of)
 {
 	chi_manifest *m = of;
-	void *array = m->pair;
-	const bool grown = chi_grow(&array, &m->pairs_capacity, m->pairs + 1, sizeof *m->pair);
-	m->pair = array;
-	if (!grown)
+	if (!chi_grow(&m->pair, &m->pairs_capacity, m->pairs + 1, sizeof *m->pair))
 		return CHOIR_NO_MEMORY;
 	chi_st_pair *p = &m->pair[m->pairs++];
 	*p = (chi_st_pair){ r->json.text, "" };
@@ -204,8 +198,7 @@ static choir_status load(chi_file *f, chi_manifest *m, size_t *bytes)
 				chi_file_path(f), size);
 	*bytes = (size_t) size;
 	m->text = chi_alloc(*bytes + 1);
-	if (m->text == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(m->text));
 	return chi_file_read(f, 0, m->text, *bytes);
 }
 

@@ -3,10 +3,8 @@
 // positions.
 #include "train/checkpoint/snapshot.h"
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "strategy/value_consistency.h"
-#include "train/weights/weights.h"
 
 #include <string.h>
 
@@ -115,7 +113,7 @@ static choir_status take_weights(chi_state_dict *to, const chi_weights *w)
 {
 	chi_state_dict_clear(to);
 	choir_frame *f = choir_frame_new(NULL);
-	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(f);
 	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
 		choir_variable *v = w->variable[i];
 		status = v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ
@@ -144,8 +142,7 @@ static choir_status take_state(
 	chi_state_dict_clear(to);
 	to->object = "strategy";
 	int64_t *steps = chi_state_dict_add(to, "step", CHOIR_I64, &CHOIR_SHAPE(s->workers));
-	if (steps == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(steps));
 	for (int i = 0; i < s->workers; i++)
 		steps[i] = (int64_t) s->by_worker[i]->step;
 	CHOIR_TRY(chi_state_dict_add_count(to, "seed", s->options.seed));
@@ -297,7 +294,7 @@ choir_status chi_snapshot_apply(choir_strategy *s, const char *path, const chi_s
 {
 	chi_weights w;
 	objects o = { 0 };
-	choir_status status = chi_weights_collect(s, "restore", &w);
+	choir_status status = chi_weights_collect_to_write(s, "restore", &w);
 	state->path = path;
 	if (status == CHOIR_OK) {
 		s = s->owner;

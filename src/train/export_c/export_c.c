@@ -109,8 +109,7 @@ static choir_status write_file(
 		const chi_export *e, const choir_export_options *o, const char *path)
 {
 	chi_writer *to = chi_writer_new(path);
-	if (to == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(to));
 	const choir_status status = chi_export_print(e, o, to);
 	if (status == CHOIR_OK)
 		return chi_writer_commit(to);

@@ -169,11 +169,9 @@ static chi_export_weight *new_weight(chi_export *e, const char *layer, const cha
 const char *chi_export_variable(chi_export *e, choir_variable *v)
 {
 	const char *known = NULL;
-	if (choir_shape_elements(&v->shape) > INT_MAX) {
-		choir_fail(CHOIR_UNSUPPORTED, "export: variable \"%s\" has more than %d elements", v->name,
-				INT_MAX);
-		return NULL;
-	}
+	if (choir_shape_elements(&v->shape) > INT_MAX)
+		return chi_fail_null(CHOIR_UNSUPPORTED,
+				"export: variable \"%s\" has more than %d elements", v->name, INT_MAX);
 	for (size_t i = 0; i < e->weights && known == NULL; i++)
 		known = e->weight[i].variable == v ? e->weight[i].name : NULL;
 	chi_export_weight *w = known != NULL ? NULL : new_weight(e, v->name, NULL);

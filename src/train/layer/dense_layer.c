@@ -46,12 +46,10 @@ static choir_layer *make(
 {
 	if (chi_layer_check("dense", name, true, activation) != CHOIR_OK)
 		return NULL;
-	if (in < 1 || out < 1) {
-		choir_fail(CHOIR_INVALID,
+	if (in < 1 || out < 1)
+		return chi_fail_null(CHOIR_INVALID,
 				"layer \"%s\": dense from %" PRId64 " to %" PRId64 "; both must be 1 or more",
 				name, in, out);
-		return NULL;
-	}
 	dense *d = (dense *) chi_layer_new(sizeof *d, &kind, name);
 	if (d == NULL)
 		return NULL;

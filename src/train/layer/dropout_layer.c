@@ -33,12 +33,10 @@ choir_layer *choir_dropout_new(const char *name, double rate)
 {
 	if (chi_layer_check("dropout", name, true, CHOIR_LINEAR) != CHOIR_OK)
 		return NULL;
-	if (!(rate >= 0 && rate < 1)) {
-		choir_fail(CHOIR_INVALID,
+	if (!(rate >= 0 && rate < 1))
+		return chi_fail_null(CHOIR_INVALID,
 				"layer \"%s\": the dropout rate is %g; 0 or more and less than 1 is needed", name,
 				rate);
-		return NULL;
-	}
 	dropout *d = (dropout *) chi_layer_new(sizeof *d, &kind, name);
 	if (d == NULL)
 		return NULL;

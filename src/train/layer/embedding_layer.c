@@ -109,12 +109,10 @@ static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t r
 {
 	if (chi_layer_check(kind->name, name, true, CHOIR_LINEAR) != CHOIR_OK)
 		return NULL;
-	if (rows < 1 || width < 1) {
-		choir_fail(CHOIR_INVALID,
+	if (rows < 1 || width < 1)
+		return chi_fail_null(CHOIR_INVALID,
 				"layer \"%s\": %s of %" PRId64 " rows of %" PRId64 "; both must be 1 or more",
 				name, kind->name, rows, width);
-		return NULL;
-	}
 	embedding *e = (embedding *) chi_layer_new(sizeof *e, kind, name);
 	if (e == NULL)
 		return NULL;
@@ -139,11 +137,10 @@ choir_layer *choir_position_embedding_new(const char *name, int64_t places, int6
 
 choir_layer *choir_tied_embedding_new(choir_layer *layer)
 {
-	if (layer == NULL || layer->kind != &embedding_kind) {
-		choir_fail(CHOIR_INVALID, "tied_embedding: the layer is %s; an embedding is needed",
+	if (layer == NULL || layer->kind != &embedding_kind)
+		return chi_fail_null(CHOIR_INVALID,
+				"tied_embedding: the layer is %s; an embedding is needed",
 				layer == NULL ? "NULL" : layer->kind->name);
-		return NULL;
-	}
 	embedding *e = (embedding *) chi_layer_new(sizeof *e, &tied_kind, NULL);
 	if (e == NULL)
 		return NULL;

@@ -1,9 +1,7 @@
 // A failed constructor leaves no variables, so that its name is free again.
 #include "train/layer/layer.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
-#include "base/text.h"
 #include "op/nn/nn.h"
 #include "strategy/context.h"
 #include "strategy/variable/create.h"
@@ -148,8 +146,7 @@ choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *
 	chi_fail_v(CHOIR_INVALID, fmt, args);
 	va_end(args);
 	chi_error_prefix("layer \"%s\"", l->name != NULL ? l->name : l->kind->name);
-	chi_frame_record_error(x->frame);
-	return NULL;
+	return chi_frame_record_null(x->frame);
 }
 
 const char *chi_layer_activation(choir_activation activation)
@@ -176,7 +173,7 @@ choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *con
 					"%s: mixing strategies: layer %zu belongs to %s, the current strategy is %s",
 					kind, i, layers[i]->strategy->label, current->label);
 	}
-	return current != NULL ? CHOIR_OK : choir_error_status();
+	return chi_made(current);
 }
 
 static bool takes_sequences(const choir_layer *l, choir_tensor *x)
@@ -303,13 +300,11 @@ int choir_layer_variables(const choir_layer *l)
 
 choir_variable *choir_layer_variable(choir_layer *l, int index)
 {
-	if (l == NULL || index < 0 || index >= l->variables) {
-		choir_fail(CHOIR_INVALID, "layer \"%s\": has no variable %d; it has %d",
+	if (l == NULL || index < 0 || index >= l->variables)
+		return chi_fail_null(CHOIR_INVALID, "layer \"%s\": has no variable %d; it has %d",
 				l == NULL				  ? "NULL"
 						: l->name != NULL ? l->name
 										  : l->kind->name,
 				index, choir_layer_variables(l));
-		return NULL;
-	}
 	return l->kind->variable != NULL ? l->kind->variable(l, index) : l->variable[index];
 }

@@ -41,29 +41,16 @@ static bool fits(choir_layer *l, choir_tensor *x)
 	return false;
 }
 
-static choir_tensor *apply_layer_norm(choir_layer *l, choir_tensor *x)
-{
-	choir_tensor *read[CHI_LAYER_VARIABLES];
-	if (!fits(l, x) || !read_all(l, x, read))
-		return NULL;
-	return choir_layer_norm(x, read[GAMMA], read[BETA], ((const norm *) l)->epsilon);
-}
-
-static choir_tensor *apply_group_norm(choir_layer *l, choir_tensor *x)
+static choir_tensor *apply_row_norm(choir_layer *l, choir_tensor *x)
 {
 	const norm *n = (const norm *) l;
 	choir_tensor *read[CHI_LAYER_VARIABLES];
 	if (!fits(l, x) || !read_all(l, x, read))
 		return NULL;
-	return choir_group_norm(x, read[GAMMA], read[BETA], n->groups, n->epsilon);
-}
-
-static choir_tensor *apply_rms_norm(choir_layer *l, choir_tensor *x)
-{
-	choir_tensor *read[CHI_LAYER_VARIABLES];
-	if (!fits(l, x) || !read_all(l, x, read))
-		return NULL;
-	return choir_rms_norm(x, read[GAMMA], ((const norm *) l)->epsilon);
+	if (n->groups > 0)
+		return choir_group_norm(x, read[GAMMA], read[BETA], n->groups, n->epsilon);
+	return l->variables > BETA ? choir_layer_norm(x, read[GAMMA], read[BETA], n->epsilon)
+							   : choir_rms_norm(x, read[GAMMA], n->epsilon);
 }
 
 static choir_tensor *sum_replicas(choir_tensor *t, void *user)
@@ -95,10 +82,8 @@ static choir_tensor *train_batch_norm(choir_layer *l, choir_tensor *x, choir_ten
 	if (y == NULL || x->frame->tape->again || (r == NULL && choir_shape_elements(&x->shape) == 0))
 		return y;
 	if (move(l->variable[MEAN], n->momentum, read[MEAN], mean) != CHOIR_OK ||
-			move(l->variable[VARIANCE], n->momentum, read[VARIANCE], variance) != CHOIR_OK) {
-		chi_frame_record_error(x->frame);
-		return NULL;
-	}
+			move(l->variable[VARIANCE], n->momentum, read[VARIANCE], variance) != CHOIR_OK)
+		return chi_frame_record_null(x->frame);
 	return y;
 }
 
@@ -160,7 +145,7 @@ static int describe_batch_norm(choir_layer *l, chi_export *e, int x)
 		return CHOIR_NONE;
 	choir_frame *f = choir_frame_new(NULL);
 	float *value = f == NULL ? NULL : chi_alloc_array(c, 6 * sizeof *value);
-	choir_status status = value == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(value);
 	for (int i = 0; status == CHOIR_OK && i < l->variables; i++)
 		status = chi_weights_fetch(l->variable[i], f, value + (size_t) i * c);
 	const char *factor = NULL, *offset = NULL;
@@ -179,14 +164,14 @@ static int describe_batch_norm(choir_layer *l, chi_export *e, int x)
 
 static const chi_layer_kind layer_kind = { .name = "layer_normalization",
 	.sequences = true,
-	.apply = apply_layer_norm,
+	.apply = apply_row_norm,
 	.describe = describe_row_norm };
 static const chi_layer_kind rms_kind = { .name = "rms_normalization",
 	.sequences = true,
-	.apply = apply_rms_norm,
+	.apply = apply_row_norm,
 	.describe = describe_row_norm };
 static const chi_layer_kind group_kind = { .name = "group_normalization",
-	.apply = apply_group_norm };
+	.apply = apply_row_norm };
 static const chi_layer_kind batch_kind = {
 	.name = "batch_normalization", .apply = apply_batch_norm, .describe = describe_batch_norm
 };
@@ -204,14 +189,12 @@ static choir_layer *make(
 	norm n = *options;
 	if (chi_layer_check(kind->name, name, true, CHOIR_LINEAR) != CHOIR_OK)
 		return NULL;
-	if (channels < 1 || !resolve(&n.epsilon, 1e-3, HUGE_VAL) || !resolve(&n.momentum, 0.99, 1)) {
-		choir_fail(CHOIR_INVALID,
+	if (channels < 1 || !resolve(&n.epsilon, 1e-3, HUGE_VAL) || !resolve(&n.momentum, 0.99, 1))
+		return chi_fail_null(CHOIR_INVALID,
 				"layer \"%s\": %s of %" PRId64 " channels with epsilon %g "
 				"and momentum %g; channels of 1 or more, an epsilon of 0 "
 				"or more and a momentum from 0 to below 1 are needed",
 				name, kind->name, channels, options->epsilon, options->momentum);
-		return NULL;
-	}
 	norm *made = (norm *) chi_layer_new(sizeof *made, kind, name);
 	if (made == NULL)
 		return NULL;
@@ -249,14 +232,12 @@ choir_layer *choir_rms_normalization_new(const char *name, int64_t channels, dou
 choir_layer *choir_group_normalization_new(
 		const char *name, int64_t channels, int64_t groups, double epsilon)
 {
-	if (groups < 1 || channels % groups != 0) {
-		choir_fail(CHOIR_INVALID,
+	if (groups < 1 || channels % groups != 0)
+		return chi_fail_null(CHOIR_INVALID,
 				"layer \"%s\": %" PRId64 " groups of %" PRId64
 				" channels; groups of 1 or more that "
 				"divide the channels are needed",
 				name == NULL ? "group_normalization" : name, groups, channels);
-		return NULL;
-	}
 	const norm n = { .epsilon = epsilon, .groups = groups };
 	choir_layer *l = make(&group_kind, name, channels, &n);
 	return l == NULL ? NULL : chi_layer_finish(l, make_scale(l, true));
@@ -282,12 +263,10 @@ choir_layer *choir_batch_normalization_new(
 		chi_error_prefix("layer \"%s\"", name == NULL ? "batch_normalization" : name);
 		return NULL;
 	}
-	if ((unsigned) all.over_replicas > CHOIR_OFF) {
-		choir_fail(CHOIR_INVALID,
+	if ((unsigned) all.over_replicas > CHOIR_OFF)
+		return chi_fail_null(CHOIR_INVALID,
 				"layer \"%s\": over_replicas is %d; CHOIR_ON or CHOIR_OFF is needed",
 				name == NULL ? "batch_normalization" : name, (int) all.over_replicas);
-		return NULL;
-	}
 	const norm n = { .epsilon = all.epsilon,
 		.momentum = all.momentum,
 		.over_replicas = all.over_replicas == CHOIR_ON };

@@ -75,13 +75,11 @@ static const pool_kind average_3d = { { .name = "average_pool3d", .apply = apply
 
 static choir_layer *pool_new(const pool_kind *kind, int size, int stride, int padding)
 {
-	if (size < 1 || stride < 0 || padding < CHOIR_PADDING_SAME || padding >= size) {
-		choir_fail(CHOIR_INVALID,
+	if (size < 1 || stride < 0 || padding < CHOIR_PADDING_SAME || padding >= size)
+		return chi_fail_null(CHOIR_INVALID,
 				"layer: %s of size %d, stride %d and padding %d; a size of 1 or more is needed, a "
 				"stride of 1 or more, or 0 for the size, and a padding below the size, or SAME",
 				kind->kind.name, size, stride, padding);
-		return NULL;
-	}
 	pool *p = (pool *) chi_layer_new(sizeof *p, &kind->kind, NULL);
 	if (p == NULL)
 		return NULL;

@@ -112,12 +112,10 @@ static choir_layer *make(
 {
 	if (chi_layer_check(kind->name, name, true, CHOIR_LINEAR) != CHOIR_OK)
 		return NULL;
-	if (in < 1 || units < 1 || units > INT64_MAX / parts) {
-		choir_fail(CHOIR_INVALID,
+	if (in < 1 || units < 1 || units > INT64_MAX / parts)
+		return chi_fail_null(CHOIR_INVALID,
 				"layer \"%s\": %s from %" PRId64 " to %" PRId64 "; both must be 1 or more", name,
 				kind->name, in, units);
-		return NULL;
-	}
 	recurrent *r = (recurrent *) chi_layer_new(sizeof *r, kind, name);
 	if (r == NULL)
 		return NULL;

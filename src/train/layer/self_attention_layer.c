@@ -84,13 +84,11 @@ choir_layer *choir_self_attention_new(
 	if (chi_layer_check("self_attention", name, true, CHOIR_LINEAR) != CHOIR_OK)
 		return NULL;
 	if (width < 1 || width > INT64_MAX / 3 || heads < 1 || width % heads != 0 ||
-			(unsigned) causal > CHOIR_OFF) {
-		choir_fail(CHOIR_INVALID,
+			(unsigned) causal > CHOIR_OFF)
+		return chi_fail_null(CHOIR_INVALID,
 				"layer \"%s\": self_attention of width %" PRId64 " with %" PRId64 " heads and "
 				"causal %d; heads that divide the width, and CHOIR_ON or CHOIR_OFF are needed",
 				name, width, heads, (int) causal);
-		return NULL;
-	}
 	attention *a = (attention *) chi_layer_new(sizeof *a, &kind, name);
 	if (a == NULL)
 		return NULL;

@@ -69,11 +69,9 @@ choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[])
 {
 	size_t bytes;
 	if (!chi_size_multiply(n, sizeof(choir_layer *), &bytes) ||
-			!chi_size_add(bytes, sizeof(sequential), &bytes) || (n > 0 && layers == NULL)) {
-		choir_fail(CHOIR_INVALID, "sequential: the array of %zu layers is %s", n,
+			!chi_size_add(bytes, sizeof(sequential), &bytes) || (n > 0 && layers == NULL))
+		return chi_fail_null(CHOIR_INVALID, "sequential: the array of %zu layers is %s", n,
 				layers == NULL ? "NULL" : "too large");
-		return NULL;
-	}
 	if (chi_layer_check_inside("sequential", n, layers) != CHOIR_OK)
 		return NULL;
 	sequential *s = (sequential *) chi_layer_new(bytes, &kind, NULL);

@@ -21,13 +21,11 @@ static const chi_layer_kind upsample_kind = { .name = "upsample", .apply = apply
 
 choir_layer *choir_upsample_new(int64_t factor, choir_interpolation interpolation)
 {
-	if (factor < 1 || (unsigned) interpolation > CHOIR_BILINEAR) {
-		choir_fail(CHOIR_INVALID,
+	if (factor < 1 || (unsigned) interpolation > CHOIR_BILINEAR)
+		return chi_fail_null(CHOIR_INVALID,
 				"layer: upsample by %" PRId64 " with interpolation %d; 1 or more, and NEAREST or "
 				"BILINEAR, are needed",
 				factor, (int) interpolation);
-		return NULL;
-	}
 	upsampling *u = (upsampling *) chi_layer_new(sizeof *u, &upsample_kind, NULL);
 	if (u == NULL)
 		return NULL;

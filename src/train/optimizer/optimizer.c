@@ -2,10 +2,7 @@
 // gradients.
 #include "train/optimizer/optimizer.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
-#include "base/lock.h"
-#include "choir/op.h"
 #include "op/tape/tape.h"
 #include "strategy/cross/cross.h"
 #include "strategy/replica/merge_call.h"
@@ -118,36 +115,28 @@ static choir_optimizer *make(
 	choir_optimizer_options all;
 	choir_schedule schedule;
 	choir_loss_scale scale;
-	if ((unsigned) kind >= KINDS) {
-		choir_fail(CHOIR_INVALID,
+	if ((unsigned) kind >= KINDS)
+		return chi_fail_null(CHOIR_INVALID,
 				"optimizer: kind %d is unknown; known: CHOIR_SGD, CHOIR_MOMENTUM, CHOIR_ADAM, "
 				"CHOIR_ADAMW, CHOIR_RMSPROP, CHOIR_NADAM, CHOIR_ADAGRAD, CHOIR_LION and "
 				"CHOIR_LAMB",
 				(int) kind);
-		return NULL;
-	}
 	if (chi_optimizer_resolve(&kinds[kind], options, &all, &schedule) != CHOIR_OK ||
 			chi_loss_scale_resolve(all.loss_scale, &scale) != CHOIR_OK)
 		return NULL;
-	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && all.nonfinite == CHOIR_NONFINITE_IGNORE) {
-		choir_fail(CHOIR_INVALID,
+	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && all.nonfinite == CHOIR_NONFINITE_IGNORE)
+		return chi_fail_null(CHOIR_INVALID,
 				"optimizer: nonfinite is CHOIR_NONFINITE_IGNORE, but a "
 				"dynamic loss scale skips such updates; choose another");
-		return NULL;
-	}
-	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && s->concurrency != CHI_EXCLUSIVE) {
-		choir_fail(CHOIR_UNSUPPORTED,
+	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && s->concurrency != CHI_EXCLUSIVE)
+		return chi_fail_null(CHOIR_UNSUPPORTED,
 				"optimizer: a dynamic loss scale for %d workers is not "
 				"possible, since each would change it for the others; use a fixed one",
 				s->workers);
-		return NULL;
-	}
-	if (s->concurrency == CHI_LOCK_FREE && (kinds[kind].whole || all.ema_momentum > 0)) {
-		choir_fail(CHOIR_UNSUPPORTED,
+	if (s->concurrency == CHI_LOCK_FREE && (kinds[kind].whole || all.ema_momentum > 0))
+		return chi_fail_null(CHOIR_UNSUPPORTED,
 				"optimizer: %s is not possible with lock-free workers; let them lock variables",
 				kinds[kind].whole ? kinds[kind].name : "ema_momentum");
-		return NULL;
-	}
 	choir_optimizer *o = chi_alloc(sizeof *o);
 	if (o == NULL)
 		return NULL;
@@ -255,8 +244,7 @@ choir_status choir_optimizer_add_gradient_memory(choir_optimizer *o, choir_repli
 		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the gradient of \"%s\" is NULL",
 				o->kind->name, v->name);
 	choir_tensor *t = choir_borrow(r->frame, v->dtype, v->shape, gradient);
-	if (t == NULL)
-		return chi_frame_status(r->frame);
+	CHOIR_TRY(chi_frame_made(r->frame, t));
 	t->borrowed = false;
 	const choir_status status = choir_optimizer_add_gradient(o, r, v, t);
 	chi_tensor_drop(t);
@@ -342,8 +330,7 @@ static choir_status minimize(
 				"needed, as from choir_replica_average_loss",
 				o->kind->name, chi_shape_print(&loss->shape, text));
 	loss = choir_optimizer_scale_loss(o, g.replica, loss);
-	if (loss == NULL)
-		return chi_frame_status(f);
+	CHOIR_TRY(chi_frame_made(f, loss));
 	CHOIR_TRY(find_sources(o, tape, c, &g.source, &n));
 	CHOIR_TRY(chi_tape_backward(tape, loss, n, g.source, give_ready, &g));
 	return chi_gradients_apply(o->apply, g.replica);
@@ -372,8 +359,7 @@ static choir_status check_pair(choir_optimizer *o, choir_cross *x, size_t i,
 	if (v == NULL)
 		return chi_frame_fail(x->frame, CHOIR_INVALID,
 				"%s: distributed_apply: variable %zu is NULL", o->kind->name, i);
-	if (g == NULL)
-		return chi_frame_status(x->frame);
+	CHOIR_TRY(chi_frame_made(x->frame, g));
 	if (g->component == NULL)
 		return chi_frame_fail(x->frame, CHOIR_INVALID,
 				"%s: distributed_apply: the gradient of \"%s\" is %s; tensors are needed",
@@ -408,10 +394,8 @@ static choir_value *rows_of(choir_frame *f, const choir_variable *shard, const c
 		rows->device[k] = g->device[k];
 		// A misfit is refused by its shape later.
 		rows->component[k] = t != NULL && fits(shard->parent, t) ? chi_shard_rows(shard, t) : t;
-		if (rows->component[k] == NULL && t != NULL) {
-			chi_frame_record_error(f);
-			return NULL;
-		}
+		if (rows->component[k] == NULL && t != NULL)
+			return chi_frame_record_null(f);
 	}
 	return rows;
 }

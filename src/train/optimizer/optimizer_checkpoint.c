@@ -64,8 +64,7 @@ static choir_status save(void *self, chi_state_dict *to)
 				"%s: the averages are in place of the weights; swap them back before a save",
 				o->kind->name);
 	double *scale = chi_state_dict_add(to, "loss_scale", CHOIR_F64, &CHOIR_SCALAR);
-	if (scale == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(scale));
 	*scale = o->scale;
 	double *rate = o->set_rate == 0
 			? NULL

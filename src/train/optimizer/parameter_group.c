@@ -43,8 +43,7 @@ static choir_status copy_names(
 				"optimizer %s: group %zu: has no names; patterns of variables' names are needed",
 				o->kind->name, index);
 	g->names = chi_strdup(names);
-	if (g->names == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(g->names));
 	g->patterns = 1;
 	for (char *c = g->names; *c != '\0'; c++)
 		if (*c == ',') {
@@ -63,8 +62,7 @@ choir_status chi_groups_make(choir_optimizer *o, const choir_optimizer_options *
 		return choir_fail(
 				CHOIR_INVALID, "optimizer %s: the array of %zu groups is NULL", o->kind->name, n);
 	o->group = chi_alloc_array(n, sizeof *o->group);
-	if (o->group == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(o->group));
 	o->groups = n;
 	const size_t size = given->groups->size;
 	if (size < sizeof(size_t) + sizeof(char *) || size > sizeof(choir_parameter_group))

@@ -94,10 +94,8 @@ static choir_status find_kernel(const choir_optimizer *o, chi_optimized_variable
 static bool enlist(choir_optimizer *o, chi_optimized_variable *t)
 {
 	chi_mutex_lock(&o->lock);
-	void *array = o->target;
 	const bool grown = chi_grow(
-			&array, &o->target_capacity, o->targets + 1, sizeof(chi_optimized_variable *));
-	o->target = array;
+			&o->target, &o->target_capacity, o->targets + 1, sizeof(chi_optimized_variable *));
 	if (grown)
 		o->target[o->targets++] = t;
 	chi_mutex_unlock(&o->lock);
@@ -140,13 +138,11 @@ static chi_optimized_variable *complete_target(choir_optimizer *o, choir_variabl
 {
 	bool ready;
 	chi_optimized_variable *t = find_target(o, v, &ready);
-	if (o->kind->whole && v->parent != NULL) {
-		choir_fail(CHOIR_UNSUPPORTED,
+	if (o->kind->whole && v->parent != NULL)
+		return chi_fail_null(CHOIR_UNSUPPORTED,
 				"variable \"%s\": %s needs the norm of the whole variable; shards are not "
 				"possible",
 				v->parent->name, o->kind->name);
-		return NULL;
-	}
 	if (t == NULL && (t = new_target(o, v)) == NULL)
 		return NULL;
 	for (int i = 0; i < o->slots; i++)
@@ -254,10 +250,7 @@ static choir_status begin(void *user, void *of_update, size_t n, choir_variable 
 				o->kind->name);
 	if (chi_atomic32_load(&o->groups_known) == 0)
 		CHOIR_TRY(chi_groups_check(o));
-	void *array = now->item;
-	const bool grown = chi_grow(&array, &now->capacity, n, sizeof(chi_optimized_variable *));
-	now->item = array;
-	if (!grown)
+	if (!chi_grow(&now->item, &now->capacity, n, sizeof(chi_optimized_variable *)))
 		return CHOIR_NO_MEMORY;
 	CHOIR_TRY(find_items(o, now, n, v));
 	return set_attributes(o, &now->attributes);

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "strategy/context.h"
+#include "strategy/remote_variables.h"
 #include "strategy/worker_sync.h"
 
 #include <string.h>
@@ -42,6 +43,7 @@ choir_status choir_optimizer_swap_averages(choir_optimizer *o)
 		return choir_fail(CHOIR_INVALID,
 				"swap_averages: %s has no averages; the option ema_momentum makes them",
 				o->kind->name);
+	CHOIR_TRY(chi_remote_refresh_to_write(o->strategy));
 	size_t bytes = 1;
 	for (size_t i = 0; i < o->targets; i++)
 		if (chi_variable_bytes(o->target[i]->variable) > bytes)

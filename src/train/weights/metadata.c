@@ -15,10 +15,7 @@ static choir_status add_line(chi_metadata *l, char *line)
 	for (size_t i = 0; i < l->n; i++)
 		if (strcmp(l->pair[i].key, line) == 0)
 			return choir_fail(CHOIR_INVALID, "metadata: the key \"%.100s\" occurs twice", line);
-	void *array = l->pair;
-	const bool grown = chi_grow(&array, &l->capacity, l->n + 1, sizeof *l->pair);
-	l->pair = array;
-	if (!grown)
+	if (!chi_grow(&l->pair, &l->capacity, l->n + 1, sizeof *l->pair))
 		return CHOIR_NO_MEMORY;
 	l->pair[l->n++] = (chi_st_pair){ line, equals + 1 };
 	return CHOIR_OK;
@@ -32,8 +29,7 @@ choir_status chi_metadata_cut(const char *metadata, chi_metadata *l)
 	if (!chi_text_is_utf8(metadata, strlen(metadata)))
 		return choir_fail(CHOIR_INVALID, "metadata: is not UTF-8");
 	l->text = chi_strdup(metadata);
-	if (l->text == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(l->text));
 	for (char *line = l->text; *line != '\0';) {
 		char *end = strchr(line, '\n');
 		char *next = end == NULL ? line + strlen(line) : end + 1;

@@ -191,10 +191,7 @@ static bool take_convention(chi_name_map *m, int n, const word *w)
 
 static choir_status add_line(chi_name_map *m, int number, int n, const word words[WORDS])
 {
-	void *array = m->line;
-	const bool grown = chi_grow(&array, &m->capacity, m->n + 1, sizeof *m->line);
-	m->line = array;
-	if (!grown)
+	if (!chi_grow(&m->line, &m->capacity, m->n + 1, sizeof *m->line))
 		return CHOIR_NO_MEMORY;
 	chi_name_map_line *l = &m->line[m->n++];
 	*l = (chi_name_map_line){ .number = number };

@@ -1,7 +1,6 @@
 // Values are fetched from any device.
 #include "train/weights/weights.h"
 
-#include "base/alloc.h"
 #include "strategy/context.h"
 #include "strategy/cross/reduce.h"
 #include "strategy/remote_variables.h"
@@ -25,10 +24,9 @@ choir_status chi_weights_collect(choir_strategy *s, const char *what, chi_weight
 	chi_mutex_lock(&s->lock);
 	bool grown = true;
 	for (choir_variable *v = s->variables; v != NULL && grown; v = v->next) {
-		void *array = w->variable;
 		const bool left_out = v->slot || v->parent != NULL; // its parent has its rows
-		grown = left_out || chi_grow(&array, &w->capacity, w->n + 1, sizeof(choir_variable *));
-		w->variable = array;
+		grown = left_out ||
+				chi_grow(&w->variable, &w->capacity, w->n + 1, sizeof(choir_variable *));
 		if (grown && !left_out)
 			w->variable[w->n++] = v;
 	}
@@ -37,6 +35,12 @@ choir_status chi_weights_collect(choir_strategy *s, const char *what, chi_weight
 		return CHOIR_NO_MEMORY;
 	chi_heap_sort(w->variable, w->n, by_name);
 	return CHOIR_OK;
+}
+
+choir_status chi_weights_collect_to_write(choir_strategy *s, const char *what, chi_weights *w)
+{
+	CHOIR_TRY(chi_weights_collect(s, what, w));
+	return chi_remote_refresh_to_write(s);
 }
 
 void chi_weights_free(chi_weights *w)
@@ -64,7 +68,7 @@ choir_status chi_weights_each(const chi_weights *w, chi_weight_fn *fn, void *use
 			max = chi_variable_bytes(w->variable[i]);
 	choir_frame *f = choir_frame_new(NULL);
 	void *data = f == NULL ? NULL : chi_alloc_aligned(max);
-	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(data);
 	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
 		choir_variable *v = w->variable[i];
 		status = chi_weights_fetch(v, f, data);

@@ -12,6 +12,7 @@ typedef struct {
 
 // In cross-replica context; what names the caller. Always free *w.
 choir_status chi_weights_collect(choir_strategy *s, const char *what, chi_weights *w);
+choir_status chi_weights_collect_to_write(choir_strategy *s, const char *what, chi_weights *w);
 void chi_weights_free(chi_weights *w);
 // As saved (docs/rules.md, section 7), packed, in the order of w, until one fails. An ON_READ
 // variable's value is its aggregate.

@@ -8,8 +8,7 @@
 static choir_status read_all(const char *path, chi_weights_file *w)
 {
 	chi_file *f = chi_file_open(path);
-	if (f == NULL)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(f));
 	const uint64_t bytes = chi_file_size(f);
 	w->data = bytes > SIZE_MAX - 1 ? NULL : chi_alloc_aligned((size_t) bytes + 1);
 	w->bytes = (size_t) bytes;

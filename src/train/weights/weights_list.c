@@ -1,5 +1,6 @@
 // A weights file's header as public structs.
 #include "base/alloc.h"
+#include "base/status.h"
 #include "choir/weights.h"
 #include "train/weights/safetensors.h"
 
@@ -12,8 +13,7 @@ static choir_status fill(choir_weights_list *l, chi_file *f)
 {
 	CHOIR_TRY(chi_safetensors_open(&l->file, f));
 	l->entry = chi_alloc_array(l->file.n + 1, sizeof *l->entry);
-	if (l->entry == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(l->entry));
 	for (size_t i = 0; i < l->file.n; i++) {
 		const chi_st_tensor *t = l->file.tensor[i];
 		l->entry[i] = (choir_weights_entry){
@@ -30,10 +30,8 @@ static choir_status fill(choir_weights_list *l, chi_file *f)
 
 choir_weights_list *choir_weights_list_new(const char *path)
 {
-	if (path == NULL) {
-		choir_fail(CHOIR_INVALID, "weights_list: the path is NULL");
-		return NULL;
-	}
+	if (path == NULL)
+		return chi_fail_null(CHOIR_INVALID, "weights_list: the path is NULL");
 	choir_weights_list *l = chi_alloc(sizeof *l);
 	chi_file *f = l == NULL ? NULL : chi_file_open(path);
 	const choir_status status = f == NULL ? choir_error_status() : fill(l, f);

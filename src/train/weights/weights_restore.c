@@ -77,7 +77,7 @@ choir_status chi_weight_set(choir_variable *v, choir_frame *f, const void *x)
 choir_status chi_weights_set(const chi_weights *w, const chi_safetensors *st, const char *data)
 {
 	choir_frame *f = choir_frame_new(NULL);
-	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(f);
 	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
 		status = chi_weight_set(w->variable[i], f, data + st->tensor[i]->begin);
 		// undefined is better than a mix of two models
@@ -105,7 +105,8 @@ choir_status choir_strategy_restore(choir_strategy *s, const char *path)
 	if (path == NULL)
 		return choir_fail(CHOIR_INVALID, "restore: the path is NULL");
 	chi_trace_begin(CHOIR_TRACE_CHECKPOINT, "restore");
-	choir_status status = chi_weights_read(s, chi_weights_collect(s, "restore", &w), path, &f);
+	choir_status status =
+			chi_weights_read(s, chi_weights_collect_to_write(s, "restore", &w), path, &f);
 	if (status == CHOIR_OK)
 		status = chi_strategy_agree(s, check(path, &w, &f), "comparing weights");
 	if (status == CHOIR_OK) {

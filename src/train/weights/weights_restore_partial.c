@@ -226,7 +226,7 @@ static choir_status set(const part *p, size_t i, choir_frame *f)
 static choir_status set_all(const part *p)
 {
 	choir_frame *f = choir_frame_new(NULL);
-	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
+	choir_status status = chi_made(f);
 	for (size_t i = 0; status == CHOIR_OK && i < p->weights.n; i++) {
 		if (p->from[i].tensor != NULL)
 			status = set(p, i, f);
@@ -276,7 +276,7 @@ choir_status choir_strategy_restore_partial(
 	part p = { .o = &all, .path = path };
 	choir_status status = chi_name_map_read(all.map, &p.map);
 	if (status == CHOIR_OK)
-		status = chi_weights_collect(s, "restore_partial", &p.weights);
+		status = chi_weights_collect_to_write(s, "restore_partial", &p.weights);
 	status = chi_weights_read(s, status, path, &p.file);
 	if (status == CHOIR_OK)
 		status = chi_strategy_agree(s, check(&p), "comparing weights");

@@ -354,6 +354,10 @@ TEST(targets_and_predictions_have_one_shape)
 		given_failure(&g, CHOIR_INVALID, names[kind]);
 		assert_null(loss_of(kind, f64(&g, CHOIR_SHAPE(1, 1), t), f64(&g, column, p)));
 		given_failure(&g, CHOIR_INVALID, "targets are [1, 1] and predictions [3, 1]");
+		assert_null(loss_of(kind, choir_cast(f64(&g, column, t), CHOIR_I64), f64(&g, column, p)));
+		given_failure(&g, CHOIR_INVALID, names[kind]);
+		assert_null(loss_of(kind, choir_cast(f64(&g, column, t), CHOIR_I64), f64(&g, column, p)));
+		given_failure(&g, CHOIR_INVALID, "targets are i64 and predictions f64");
 		given_close(&g);
 	}
 }

@@ -475,20 +475,17 @@ static choir_status return_bools(choir_replica *r, void *user)
 // spec: A22, C27
 TEST(what_has_no_sum)
 {
-	static const choir_dtype dtypes[] = { CHOIR_BOOL, CHOIR_F16, CHOIR_BF16 };
 	for (int replicas = 1; replicas <= 4; replicas++) {
 		choir_strategy *s = world_new(replicas, replicas == 3 ? "far:0,cpu:0" : "cpu:0,cpu:1", 0);
-		for (int i = 0; i < 8 * 3; i++) {
-			const no_sum n = { dtypes[i / 8], i % 2 ? CHOIR_MEAN : CHOIR_SUM,
-				i / 2 % 2 ? 40000 : 10, i / 4 % 2 };
-			const bool fine = n.dtype == CHOIR_BOOL && n.op == CHOIR_MEAN;
+		for (int i = 0; i < 8; i++) {
+			const no_sum n = { CHOIR_BOOL, i % 2 ? CHOIR_MEAN : CHOIR_SUM, i / 2 % 2 ? 40000 : 10,
+				i / 4 % 2 };
 			const choir_status status =
 					choir_strategy_run(s, try_no_sum, (void *) (uintptr_t) &n, NULL, NULL);
-			if (fine)
+			if (n.op == CHOIR_MEAN)
 				world_ok(status);
 			else
-				world_failed(status, CHOIR_UNSUPPORTED, n.op == CHOIR_SUM ? "SUM" : "MEAN",
-						choir_dtype_name(n.dtype));
+				world_failed(status, CHOIR_UNSUPPORTED, "SUM", "bool");
 		}
 		choir_values *results = NULL;
 		world_ok(choir_strategy_run(s, return_bools, NULL, NULL, &results));

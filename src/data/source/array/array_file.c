@@ -211,8 +211,7 @@ static choir_status read_all(const chi_array_file *p, char *memory)
 	if (!p->fortran && memory_bytes(p, &bytes))
 		return read_values(p, memory, (size_t) bytes, 0);
 	char *block = chi_alloc_aligned(BLOCK_BYTES);
-	if (!block)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(block));
 	choir_status status = load_scattered(p, memory, block);
 	chi_free(block);
 	return status;
@@ -226,8 +225,7 @@ static choir_status load(arrays *s)
 		int64_t bytes = INT64_MAX;
 		(void) memory_bytes(&s->part[i], &bytes);
 		char *memory = chi_alloc_aligned((size_t) bytes);
-		if (!memory)
-			return CHOIR_NO_MEMORY;
+		CHOIR_TRY(chi_made(memory));
 		choir_status status = read_all(&s->part[i], memory);
 		if (status != CHOIR_OK) {
 			chi_free(memory);

@@ -16,10 +16,8 @@ struct choir_array_list {
 choir_status chi_array_list_add(choir_array_list *l, const char *name, const char *type, int known,
 		int rank, const int64_t dim[], int64_t held)
 {
-	void *entries = l->entry;
-	if (!chi_grow(&entries, &l->capacity, l->n + 1, sizeof *l->entry))
+	if (!chi_grow(&l->entry, &l->capacity, l->n + 1, sizeof *l->entry))
 		return CHOIR_NO_MEMORY;
-	l->entry = entries;
 	choir_array_entry *e = &l->entry[l->n++];
 	*e = (choir_array_entry){ .known = known, .held = held };
 	e->shape.rank = rank;
@@ -67,8 +65,7 @@ static choir_status list_file(choir_array_list *l, const char *path)
 	char begin[sizeof hdf5 - 1] = "";
 	size_t got;
 	chi_reader *r = chi_reader_open(path);
-	if (!r)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(r));
 	choir_status status = chi_reader_read(r, begin, sizeof begin, &got);
 	if (status == CHOIR_OK && memcmp(begin, hdf5, sizeof begin) == 0)
 		status = chi_array_list_hdf5(l, path);
@@ -82,10 +79,8 @@ static choir_status list_file(choir_array_list *l, const char *path)
 
 choir_array_list *choir_array_list_new(const char *path)
 {
-	if (!path) {
-		choir_fail(CHOIR_INVALID, "array list: the path is NULL");
-		return NULL;
-	}
+	if (!path)
+		return chi_fail_null(CHOIR_INVALID, "array list: the path is NULL");
 	choir_array_list *l = chi_alloc(sizeof *l);
 	if (l && list_file(l, path) == CHOIR_OK)
 		return l;

@@ -82,10 +82,8 @@ static choir_status read_dims(chi_reader *r, chi_array_file *h)
 
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column)
 {
-	if (!path) {
-		choir_fail(CHOIR_INVALID, "idx dataset: the path is NULL");
-		return NULL;
-	}
+	if (!path)
+		return chi_fail_null(CHOIR_INVALID, "idx dataset: the path is NULL");
 	chi_array_file h = { .reader = chi_reader_open(path), .big_endian = true };
 	if (!h.reader)
 		return NULL;

@@ -267,8 +267,7 @@ static choir_status read_header(chi_array_file *h, char *type, bool *known)
 		.type = type,
 		.known = known };
 	char *text = chi_alloc(length);
-	if (!text)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(text));
 	p.text = text;
 	choir_status status = read_bytes(h, text, length, "its header");
 	if (status == CHOIR_OK)
@@ -291,10 +290,8 @@ choir_status chi_npy_infer(chi_array_file *h, char type[CHI_NPY_TYPE], bool *kno
 
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column)
 {
-	if (!path) {
-		choir_fail(CHOIR_INVALID, "npy dataset: the path is NULL");
-		return NULL;
-	}
+	if (!path)
+		return chi_fail_null(CHOIR_INVALID, "npy dataset: the path is NULL");
 	chi_array_file h = { .reader = chi_reader_open(path) };
 	if (!h.reader)
 		return NULL;
@@ -356,8 +353,7 @@ choir_status choir_npy_write(
 				choir_dtype_name(dtype));
 	chi_shape_bytes(&shape, dtype, &bytes);
 	chi_writer *w = chi_writer_new(path);
-	if (!w)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(w));
 	choir_status status =
 			chi_writer_write(w, header, make_header(header, sizeof header, types[i].code, &shape));
 	if (status == CHOIR_OK)

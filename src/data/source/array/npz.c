@@ -107,10 +107,9 @@ static choir_dataset *make(
 
 choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *const names[])
 {
-	if (!path || (n > 0 && !names)) {
-		choir_fail(CHOIR_INVALID, "npz dataset: the %s NULL", path ? "names are" : "path is");
-		return NULL;
-	}
+	if (!path || (n > 0 && !names))
+		return chi_fail_null(
+				CHOIR_INVALID, "npz dataset: the %s NULL", path ? "names are" : "path is");
 #ifndef CHI_HAS_ZLIB
 	choir_fail(CHOIR_UNSUPPORTED,
 			"npz dataset: this build of Choir (without zlib) cannot read %s; unpack it", path);

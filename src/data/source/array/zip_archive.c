@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "data/source/gzip.h"
 
@@ -106,8 +107,7 @@ static choir_status read_end(archive *a)
 		return choir_fail(CHOIR_CORRUPT, "%s: %llu bytes; a zip archive has at least %d", a->name,
 				(unsigned long long) a->size, END_BYTES);
 	unsigned char *tail = chi_alloc(bytes);
-	if (!tail)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(tail));
 	const choir_status status = find_end(a, tail, bytes);
 	chi_free(tail);
 	return status;
@@ -192,8 +192,7 @@ static choir_status read_entry(const archive *a, const unsigned char *e, size_t 
 	memcpy(text, e + ENTRY_BYTES, max);
 	text[max] = '\0';
 	m->name = chi_strdup(chi_text_clean(text, clean, sizeof clean));
-	if (!m->name)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(m->name));
 	m->crc = (uint32_t) number(e + 16, 4);
 	m->compressed = number(e + 20, 4);
 	m->bytes = number(e + 24, 4);
@@ -228,10 +227,9 @@ static choir_status read_entries(
 			return choir_fail(CHOIR_CORRUPT,
 					"%s: byte %llu: an entry of %zu bytes; the directory has only %zu more",
 					a->name, place, bytes, left);
-		void *list = members->member;
-		if (!chi_grow(&list, &members->capacity, members->n + 1, sizeof *members->member))
+		if (!chi_grow(
+					&members->member, &members->capacity, members->n + 1, sizeof *members->member))
 			return CHOIR_NO_MEMORY;
-		members->member = list;
 		chi_zip_member *m = &members->member[members->n++];
 		*m = (chi_zip_member){ .name = NULL };
 		CHOIR_TRY(read_entry(a, p, name, extra, m));
@@ -269,8 +267,7 @@ choir_status chi_zip_read(chi_file *file, const char *name, chi_zip_members *mem
 	archive a = { .file = file, .name = name, .size = chi_file_size(file) };
 	CHOIR_TRY(read_end(&a));
 	unsigned char *directory = chi_alloc((size_t) a.bytes);
-	if (!directory)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(directory));
 	choir_status status = chi_file_read(file, a.at, directory, (size_t) a.bytes);
 	if (status == CHOIR_OK)
 		status = read_entries(&a, directory, members);

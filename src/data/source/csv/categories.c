@@ -95,8 +95,7 @@ static choir_status make_slots(chi_categories *c)
 	chi_free(c->slot);
 	c->slots = 0;
 	c->slot = chi_alloc_array(slots, sizeof *c->slot);
-	if (!c->slot)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(c->slot));
 	c->slots = slots;
 	fill_slots(c);
 	return CHOIR_OK;
@@ -104,17 +103,11 @@ static choir_status make_slots(chi_categories *c)
 
 static bool reserve(chi_categories *c, size_t bytes)
 {
-	void *entries = c->entry, *texts = c->texts;
 	size_t need;
 	if (!chi_size_add(c->length, bytes, &need) || !chi_size_add(need, 1, &need))
 		need = SIZE_MAX;
-	if (!chi_grow(&entries, &c->capacity, c->n + 1, sizeof *c->entry))
-		return false;
-	c->entry = entries;
-	if (!chi_grow(&texts, &c->texts_capacity, need, 1))
-		return false;
-	c->texts = texts;
-	return true;
+	return chi_grow(&c->entry, &c->capacity, c->n + 1, sizeof *c->entry) &&
+			chi_grow(&c->texts, &c->texts_capacity, need, 1);
 }
 
 choir_status chi_categories_add(chi_categories *c, const char *text, size_t bytes)

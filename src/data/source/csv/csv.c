@@ -1,6 +1,5 @@
 // Numbers are parsed from the buffer into the reader's row; if more follows in the field, a slower
 // function parses it. The next row overwrites a bad or dropped one.
-#include "data/dataset.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 #include "data/seek_index.h"
 #include "data/source/csv/csv.h"
 #include "data/source/csv/date.h"
-#include "data/source/csv/decimal.h"
 #include "data/source/file_list.h"
 #include "tensor/tensor.h"
 
@@ -21,7 +19,6 @@ typedef struct {
 	chi_glob paths;
 	chi_csv_rows rows;
 	chi_csv_schema schema;
-	chi_row_buffer spare; // one example, for unwanted columns
 	bool numbered;
 	int64_t before;
 	chi_places places;
@@ -314,7 +311,7 @@ static choir_status csv_read(choir_dataset *d, void *const column[], int64_t wan
 	char *to[CHI_MAX_COLUMNS];
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; i < d->spec.n; i++)
-		to[i] = column[i] ? column[i] : c->spare.column[i];
+		to[i] = column[i] ? column[i] : c->base.rows.column[i];
 	while (*got < want && (status = next_row(c, to)) == CHOIR_OK) {
 		++*got;
 		if (c->numbered)
@@ -382,7 +379,6 @@ static void csv_free(choir_dataset *d)
 {
 	csv *c = (csv *) d;
 	release(c);
-	chi_row_buffer_free(&c->spare);
 	chi_places_free(&c->places);
 }
 
@@ -509,10 +505,9 @@ static csv *make(csv *c, const choir_csv_options *o)
 		if (f->category && columns[f->target].shape.rank == 0)
 			made->base.spec.categories[f->target] = f->categories;
 	}
-	if (chi_row_buffer_new(&made->base, 1, &made->spare))
+	if (chi_row_buffer_new(&made->base, 1, &made->base.rows))
 		return made;
-	choir_dataset_free(&made->base);
-	return NULL;
+	return chi_dataset_discard(&made->base);
 }
 
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o)

@@ -37,8 +37,7 @@ choir_status chi_csv_key_classes(const chi_csv_schema *s, chi_csv_field *f)
 	const size_t n = chi_categories_count(f->categories);
 	char key[KEY_SIZE];
 	f->keys = chi_categories_new();
-	if (!f->keys)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(f->keys));
 	bool numbers = true;
 	for (size_t i = 0; i < n && numbers; i++) {
 		const char *text = chi_categories_text(f->categories, i);
@@ -133,8 +132,7 @@ choir_status chi_csv_infer_classes(chi_csv_schema *s, chi_csv_field *f)
 	const size_t n = chi_categories_count(f->categories);
 	bool whole = true, plain = true;
 	class_text *texts = chi_alloc_array(n + 1, sizeof *texts);
-	if (!texts)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(texts));
 	for (size_t i = 0; i < n; i++) {
 		const char *text = chi_categories_text(f->categories, i);
 		texts[i] = read_text(s, text, &whole);

@@ -24,13 +24,11 @@ const char *chi_csv_show(const chi_csv_text *field, char out[CHI_CSV_SHOWN_SIZE]
 static choir_status add_name(chi_csv_rows *r, chi_csv_schema *s, const chi_csv_text *t)
 {
 	char number[24];
-	void *fields = s->field;
 	const char *name = s->header ? t->text : number;
 	if (s->n == CHI_MAX_CATEGORIES)
 		return chi_csv_wrong(r, NULL, "more than %d columns", CHI_MAX_CATEGORIES);
-	if (!chi_grow(&fields, &s->capacity, s->n + 1, sizeof *s->field))
+	if (!chi_grow(&s->field, &s->capacity, s->n + 1, sizeof *s->field))
 		return CHOIR_NO_MEMORY;
-	s->field = fields;
 	if (s->header && !chi_text_is_utf8(t->text, t->length))
 		return chi_csv_wrong(r, NULL, "the name of column %zu is not UTF-8", s->n + 1);
 	if (s->header && t->length == 0)
@@ -108,8 +106,7 @@ static choir_status read_header(chi_csv_rows *r, chi_csv_schema *s)
 	CHOIR_TRY(begin_header(r, s));
 	for (;;) {
 		s->names = chi_categories_new();
-		if (!s->names)
-			return CHOIR_NO_MEMORY;
+		CHOIR_TRY(chi_made(s->names));
 		CHOIR_TRY(try_names(r, s, &more));
 		if (!more)
 			break;
@@ -310,8 +307,7 @@ static choir_status begin_watch(const chi_csv_schema *s, chi_csv_field *f, chi_c
 {
 	const int64_t earlier = values_of(s, f) - 1;
 	f->odd = chi_alloc_array(CHI_CSV_ODDS, sizeof *f->odd);
-	if (!f->odd)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(f->odd));
 	f->odd[CHI_CSV_ODD_NUMBER].n = before == CHI_CSV_DATE ? earlier : 0;
 	f->odd[CHI_CSV_ODD_DATE].n = before == CHI_CSV_DATE ? 0 : earlier;
 	f->odd[CHI_CSV_ODD_COMMA].n = before == CHI_CSV_WHOLE ? 0 : earlier;
@@ -397,8 +393,7 @@ static choir_status collect(
 	char shown[CHI_CSV_SHOWN_SIZE];
 	if (!f->categories)
 		f->categories = chi_categories_new();
-	if (!f->categories)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(f->categories));
 	if (chi_categories_find(f->categories, t->text, t->length) >= 0)
 		return CHOIR_OK;
 	const bool is_utf8 = chi_text_is_utf8(t->text, t->length);

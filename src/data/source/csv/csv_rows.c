@@ -80,8 +80,7 @@ static choir_status grow(chi_csv_rows *r)
 				r, NULL, "a row of more than %d bytes; is a quote not closed?", MAX_CAPACITY);
 	CHOIR_TRY(chi_reader_hold(r->reader, 2 * r->capacity, "a row"));
 	char *buffer = chi_realloc(r->buffer, 2 * r->capacity + 1);
-	if (!buffer)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(buffer));
 	r->buffer = buffer;
 	r->capacity *= 2;
 	return CHOIR_OK;
@@ -168,8 +167,7 @@ choir_status chi_csv_open(chi_csv_rows *r)
 	if (r->file == r->paths->n)
 		return CHOIR_END;
 	r->reader = chi_reader_open(r->paths->path[r->file]);
-	if (!r->reader)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(r->reader));
 	r->file++;
 	r->at = r->length = 0;
 	r->offset = 0;
@@ -262,10 +260,8 @@ static chi_csv_end finish(chi_csv_rows *r, const char **p, const char *end)
 
 static bool undouble(chi_csv_rows *r, chi_csv_text *field)
 {
-	void *scratch = r->scratch;
-	if (!chi_grow(&scratch, &r->scratch_capacity, field->length + 1, 1))
+	if (!chi_grow(&r->scratch, &r->scratch_capacity, field->length + 1, 1))
 		return false;
-	r->scratch = scratch;
 	size_t n = 0;
 	for (size_t i = 0; i < field->length; i++) {
 		r->scratch[n++] = field->text[i];

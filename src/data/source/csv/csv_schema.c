@@ -32,13 +32,11 @@ choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o)
 	s->other_categories = o->other_columns ? o->other_categories : 0;
 	s->other_dates = o->other_columns && o->other_dates;
 	s->missing_text = chi_alloc_array(n, sizeof *s->missing_text);
-	if (!s->missing_text)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(s->missing_text));
 	for (size_t i = 0; i < n; i++) {
 		chi_decimal d;
 		s->missing_text[i] = chi_strdup(text[i] ? text[i] : "");
-		if (!s->missing_text[i])
-			return CHOIR_NO_MEMORY;
+		CHOIR_TRY(chi_made(s->missing_text[i]));
 		s->missing_texts++;
 		s->may_be_missing[(unsigned char) s->missing_text[i][0]] = true;
 		s->numbers_missing =
@@ -122,8 +120,7 @@ static choir_status check_column(const choir_csv_column *c)
 static choir_status give_categories(const chi_csv_schema *s, chi_csv_field *f)
 {
 	f->categories = chi_categories_new();
-	if (!f->categories)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(f->categories));
 	for (size_t i = 0; i < chi_csv_listed(f); i++) {
 		const char *text = f->as->category[i];
 		if (!text || chi_categories_find(f->categories, text, strlen(text)) >= 0)
@@ -229,8 +226,7 @@ choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *
 		if (!chi_csv_needs_texts(f, (chi_csv_found) f->found))
 			continue;
 		f->categories = chi_categories_copy(from->field[i].categories);
-		if (!f->categories)
-			return CHOIR_NO_MEMORY;
+		CHOIR_TRY(chi_made(f->categories));
 		if (f->classes && from->field[i].keys)
 			CHOIR_TRY(chi_csv_key_classes(s, f));
 	}

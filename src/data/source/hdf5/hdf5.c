@@ -115,8 +115,7 @@ static choir_status no_such(const chi_hdf5 *h, const hdf5_source *s, const char 
 {
 	char clean[64];
 	members *m = chi_alloc(sizeof *m);
-	if (!m)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(m));
 	choir_status status = see_members(h, s->path, s->file, m);
 	if (status == CHOIR_OK || status == CHOIR_INVALID)
 		status = choir_fail(CHOIR_NOT_FOUND, "%s: no dataset \"%s\"; it has %s", s->path,
@@ -463,13 +462,11 @@ static choir_dataset *open_file(
 
 choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *const names[])
 {
-	if (!path || (n > 0 && !names) || n > CHI_MAX_COLUMNS) {
-		choir_fail(CHOIR_INVALID, "%s: the %s", what,
+	if (!path || (n > 0 && !names) || n > CHI_MAX_COLUMNS)
+		return chi_fail_null(CHOIR_INVALID, "%s: the %s", what,
 				!path					  ? "path is NULL"
 						: n > 0 && !names ? "names are NULL"
 										  : "names are more than 32");
-		return NULL;
-	}
 	chi_file *file = chi_file_open(path);
 	if (!file)
 		return NULL;

@@ -123,8 +123,7 @@ static choir_status add_members(const chi_hdf5 *h, choir_array_list *l, const ch
 choir_status chi_array_list_hdf5(choir_array_list *l, const char *path)
 {
 	const chi_hdf5 *h = chi_hdf5_begin();
-	if (!h)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(h));
 	const choir_status status = add_members(h, l, path);
 	chi_hdf5_end();
 	return status;

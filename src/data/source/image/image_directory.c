@@ -37,8 +37,7 @@ static const char what[] = "image directory dataset";
 static choir_status read_file(image_directory *f, const char *path, chi_image_file *file)
 {
 	chi_file *open = chi_file_open(path);
-	if (!open)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(open));
 	choir_status status = CHOIR_OK;
 	if (chi_file_size(open) > MAX_FILE)
 		status = choir_fail(CHOIR_UNSUPPORTED, "%s: %" PRIu64 " bytes; needs at most %d",
@@ -118,7 +117,6 @@ static choir_status add_images(image_directory *f, const chi_directory *open, in
 {
 	chi_glob names = { 0 };
 	chi_text path = { 0 };
-	void *labels = f->label;
 	const size_t before = f->files.n;
 	choir_status status = chi_directory_list(open, &names);
 	for (size_t i = 0; status == CHOIR_OK && i < names.n; i++) {
@@ -129,9 +127,8 @@ static choir_status add_images(image_directory *f, const chi_directory *open, in
 			status = chi_glob_add_path(&f->files, path.data);
 	}
 	if (status == CHOIR_OK && label >= 0 &&
-			!chi_grow(&labels, &f->labels, f->files.n, sizeof *f->label))
+			!chi_grow(&f->label, &f->labels, f->files.n, sizeof *f->label))
 		status = CHOIR_NO_MEMORY;
-	f->label = labels;
 	for (size_t i = before; status == CHOIR_OK && label >= 0 && i < f->files.n; i++)
 		f->label[i] = label;
 	if (status == CHOIR_OK && label >= 0 && f->files.n == before)
@@ -187,8 +184,7 @@ static choir_status list(image_directory *f, const char *path)
 {
 	chi_glob names = { 0 };
 	chi_directory *root = chi_directory_open(path);
-	if (!root)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(root));
 	choir_status status = chi_directory_list(root, &names);
 	for (size_t i = 0; status == CHOIR_OK && i < names.n; i++)
 		status = add_entry(f, path, names.path[i]);
@@ -277,8 +273,7 @@ static choir_status prepare(
 	if (o->schema)
 		return copy_files(f, o->schema);
 	f->classes = chi_categories_new();
-	if (!f->classes)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(f->classes));
 	f->given = o->classes > 0;
 	for (size_t i = 0; i < o->classes; i++) {
 		const char *name = o->class_name[i];

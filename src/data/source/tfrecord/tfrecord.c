@@ -23,8 +23,7 @@ static choir_status open_next(chi_record_files *f)
 	if (f->next_path == f->paths.n)
 		return CHOIR_END;
 	f->open = chi_records_open(f->paths.path[f->next_path], f->compression);
-	if (!f->open)
-		return choir_error_status();
+	CHOIR_TRY(chi_made(f->open));
 	f->next_path++;
 	return CHOIR_OK;
 }

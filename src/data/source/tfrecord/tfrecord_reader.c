@@ -128,8 +128,7 @@ static choir_status reserve(chi_records *r, size_t need)
 			: need - r->capacity < r->capacity ? need
 											   : 2 * r->capacity;
 	unsigned char *block = chi_realloc(r->block, capacity);
-	if (!block)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_made(block));
 	r->block = block;
 	r->capacity = capacity;
 	return CHOIR_OK;
@@ -154,10 +153,8 @@ static choir_status fill(chi_records *r, size_t need)
 static choir_status truncated(
 		const chi_records *r, const char *what, uint64_t need, uint64_t there)
 {
-	if (r->ended && r->failure.status != CHOIR_OK) {
-		chi_error_restore(&r->failure);
-		return r->failure.status;
-	}
+	if (r->ended && r->failure.status != CHOIR_OK)
+		return chi_error_restore(&r->failure);
 	choir_fail(CHOIR_CORRUPT, "%s %llu bytes, the file has %s%llu more", what,
 			(unsigned long long) need,
 			r->ended || !chi_reader_compressed(r->reader) ? "" : "at most ",

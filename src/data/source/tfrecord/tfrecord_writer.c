@@ -19,11 +19,9 @@ static const char what[] = "tfrecord writer";
 
 choir_tfrecord_writer *choir_tfrecord_writer_new(const char *path, choir_compression compression)
 {
-	if (!path || (unsigned) compression > CHOIR_COMPRESSION_ZLIB) {
-		choir_fail(CHOIR_INVALID, "%s: %s", what,
+	if (!path || (unsigned) compression > CHOIR_COMPRESSION_ZLIB)
+		return chi_fail_null(CHOIR_INVALID, "%s: %s", what,
 				path ? "the compression is unknown" : "the path is NULL");
-		return NULL;
-	}
 	choir_tfrecord_writer *w = chi_alloc(sizeof *w);
 	if (!w)
 		return NULL;

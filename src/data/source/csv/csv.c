@@ -565,13 +565,15 @@ bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferr
 		.indicator = f->indicator,
 		.values = c->schema.rows - c->schema.bad - f->missing,
 		.not_utf8 = f->not_utf8,
+		.grouped = f->grouped,
 	};
 	if (!f->odd)
 		return true;
 	const chi_csv_odd *number = &f->odd[CHI_CSV_ODD_NUMBER];
 	found->other_row = number->row;
 	found->other = number->row > 0 ? number->text : NULL;
-	size_t k = f->not_utf8 ? 2 * CHI_CSV_ODDS : 0;
+	const bool commas = f->grouped && f->odd[CHI_CSV_ODD_COMMA].n == 0;
+	size_t k = f->not_utf8 ? 2 * CHI_CSV_ODDS : commas ? CHI_CSV_ODD_COMMA : 0;
 	while (k < 2 * CHI_CSV_ODDS && !is_mostly(f, k % CHI_CSV_ODDS, k < CHI_CSV_ODDS, found))
 		k++;
 	return true;

@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct {
@@ -76,8 +77,10 @@ typedef struct {
 	source data;
 	table_plan table;
 	model model;
+	float *probabilities; // of an example; NULL: not wanted
 	choir_metric *loss; // of text
 	choir_metric *mse, *mae, *r2; // of a regression
+	choir_metric *auc; // of two classes; else NULL
 	choir_strategy *strategy;
 	choir_distributed_dataset *input;
 	choir_values *batch, *result;
@@ -130,9 +133,9 @@ static choir_status classify(choir_replica *r, void *user)
 	}
 	if (regression(p))
 		return predict_numbers(r, p, scores);
+	if (p->auc != NULL)
+		CHOIR_TRY(predict_count_auc(p->auc, choir_replica_arg(r, p->data.label), scores));
 	CHOIR_TRY(choir_replica_return(r, "scores", scores));
-	if (given.probabilities)
-		CHOIR_TRY(choir_replica_return(r, "probabilities", choir_softmax(scores)));
 	return choir_replica_return(r, "class", choir_argmax(scores, -1));
 }
 
@@ -306,7 +309,7 @@ typedef struct {
 	int64_t n;
 	const choir_tensor *labels, *rows; // or NULL
 	const int64_t *class; // NULL: a regression, whose numbers are the scores
-	const float *scores, *probabilities, *numbers; // numbers: labels of a regression
+	const float *scores, *numbers; // numbers: labels of a regression
 	const float *inputs; // of a table, or NULL
 } part;
 
@@ -323,8 +326,6 @@ static bool find_part(const prediction *p, int r, part *to)
 	const choir_tensor *class = choir_value_local(choir_values_find(p->result, "class"), r);
 	const choir_tensor *score =
 			numbers ? class : choir_value_local(choir_values_find(p->result, "scores"), r);
-	const choir_tensor *probability =
-			choir_value_local(choir_values_find(p->result, "probabilities"), r);
 	const choir_tensor *label =
 			labelled ? choir_value_local(choir_values_find(p->batch, p->data.label), r) : NULL;
 	const choir_tensor *row =
@@ -332,13 +333,12 @@ static bool find_part(const prediction *p, int r, part *to)
 	const choir_tensor *input =
 			p->data.csv ? choir_value_local(choir_values_find(p->batch, p->data.input), r) : NULL;
 	*to = (part){ .labels = label, .rows = row };
-	if (class == NULL || score == NULL || (given.probabilities && probability == NULL) ||
-			(labelled && label == NULL) || (p->data.csv && (row == NULL || input == NULL)))
+	if (class == NULL || score == NULL || (labelled && label == NULL) ||
+			(p->data.csv && (row == NULL || input == NULL)))
 		return false;
 	to->n = choir_tensor_shape(class)->dim[0];
 	to->class = numbers ? NULL : data_of(class);
 	to->scores = data_of(score);
-	to->probabilities = data_of(probability);
 	to->numbers = numbers ? data_of(label) : NULL;
 	to->inputs = data_of(input);
 	return true;
@@ -347,13 +347,12 @@ static bool find_part(const prediction *p, int r, part *to)
 static void print_answer(prediction *p, const part *of, int64_t i, int64_t number)
 {
 	const int64_t classes = p->model.plan.classes, places = p->data.text ? p->data.context : 1;
-	const float *scores = of->probabilities != NULL ? of->probabilities
-			: given.scores							? of->scores
-													: NULL;
 	answer a = { .number = number,
 		.class = of->class[i],
 		.label = of->labels == NULL ? 0 : source_label(of->labels, (i + 1) * places - 1),
-		.scores = scores == NULL ? NULL : scores + i * classes };
+		.scores = given.scores ? of->scores + i * classes : p->probabilities };
+	if (given.probabilities)
+		predict_softmax(classes, of->scores + i * classes, p->probabilities);
 	a.known = p->data.labelled && (!p->data.csv || (a.label >= 0 && a.label < classes));
 	print_one(p, &a);
 	p->known += a.known;
@@ -437,6 +436,8 @@ static choir_status make_loss(prediction *p)
 	p->mse = choir_metric_new("mse", CHOIR_METRIC_MEAN_SQUARED_ERROR);
 	p->mae = choir_metric_new("mae", CHOIR_METRIC_MEAN_ABSOLUTE_ERROR);
 	p->r2 = choir_metric_new("r2", CHOIR_METRIC_R2);
+	if (p->data.labelled && p->model.plan.classes == 2 && !regression(p))
+		p->auc = choir_auc_new("auc", AUC_THRESHOLDS);
 	const bool made = p->loss != NULL && p->mse != NULL && p->mae != NULL && p->r2 != NULL;
 	const choir_status status = made ? CHOIR_OK : choir_error_status();
 	CHOIR_TRY(choir_scope_exit(&scope));
@@ -494,6 +495,11 @@ static choir_status prepare(prediction *p)
 		return choir_error_status();
 	CHOIR_TRY(precision_report(self.name, given.precision, p->strategy));
 	CHOIR_TRY(make_input(p));
+	p->probabilities =
+			given.probabilities ? calloc((size_t) plan.classes, sizeof *p->probabilities) : NULL;
+	if (given.probabilities && p->probabilities == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "--probabilities: no memory for %lld classes",
+				(long long) plan.classes);
 	CHOIR_TRY(model_load(&p->model, p->strategy, &plan, p->path));
 	return make_loss(p);
 }
@@ -522,6 +528,8 @@ static void print_json_end(const prediction *p)
 		json_number("r2", choir_metric_result(p->r2));
 	} else if (p->data.labelled)
 		json_number("accuracy", (double) p->right / (double) p->known);
+	if (p->auc != NULL)
+		json_number("auc", choir_metric_result(p->auc));
 	if (p->data.text)
 		json_number("bits_per_byte", choir_metric_result(p->loss) / log(2)); // from nats
 	if (prints_csv(p)) {
@@ -545,6 +553,8 @@ static void print_end(const prediction *p)
 		fprintf(to, "accuracy %.2f %% on %lld examples\n", 100 * accuracy, (long long) p->known);
 	else
 		fprintf(to, "%lld examples\n", (long long) p->examples);
+	if (p->auc != NULL && p->known > 0)
+		fprintf(to, "AUC %.4f\n", choir_metric_result(p->auc));
 	if (p->data.labelled && p->known < p->examples)
 		fprintf(to, "%lld of %lld examples have no known label\n",
 				(long long) (p->examples - p->known), (long long) p->examples);
@@ -565,6 +575,7 @@ int predict_main(int argc, char **argv)
 		return wrong_use(&self, "no data; needs --data DATA (mnist, csv:FILE, ...)");
 	if (given.scores && given.probabilities)
 		return wrong_use(&self, "--scores and --probabilities; needs one of them");
+	choir_logger_set(CHOIR_LOG_WARNING, predict_print_warning, NULL);
 	const choir_status status = predict(&p);
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
 	if (status == CHOIR_OK && given.json)
@@ -576,5 +587,6 @@ int predict_main(int argc, char **argv)
 	choir_strategy_free(p.strategy);
 	source_close(&p.data);
 	spool_remove(p.spooled);
+	free(p.probabilities);
 	return code;
 }

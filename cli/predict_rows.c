@@ -2,6 +2,7 @@
 // too large for the model.
 #include "predict_rows.h"
 
+#include "command_options.h"
 #include "terminal_text.h"
 
 #include <math.h>
@@ -87,6 +88,35 @@ choir_status predict_explain_dropped(source *s, uint64_t seed)
 	free(s->counts);
 	s->counts = NULL;
 	return status;
+}
+
+void predict_print_warning(choir_log_level level, const char *line, void *user)
+{
+	(void) level;
+	(void) user;
+	print_error("choir predict", line);
+}
+
+choir_status predict_count_auc(choir_metric *auc, choir_tensor *labels, choir_tensor *scores)
+{
+	choir_frame *f = choir_tensor_frame(scores);
+	choir_tensor *label = choir_cast(labels, CHOIR_F32);
+	choir_tensor *far = choir_abs(choir_subtract(label, choir_number(f, 0.5)));
+	choir_tensor *known = choir_cast(choir_less(far, choir_number(f, 1)), CHOIR_F32);
+	return choir_metric_update_weighted(
+			auc, labels, choir_slice(choir_softmax(scores), 1, 1, 1), known);
+}
+
+// In f64, because rounding errors of many classes add up.
+void predict_softmax(int64_t n, const float *scores, float *to)
+{
+	double max = -HUGE_VAL, sum = 0;
+	for (int64_t i = 0; i < n; i++)
+		max = fmax(max, (double) scores[i]);
+	for (int64_t i = 0; i < n; i++)
+		sum += exp((double) scores[i] - max);
+	for (int64_t i = 0; i < n; i++)
+		to[i] = (float) (exp((double) scores[i] - max) / sum);
 }
 
 choir_status predict_explain_scores(const char *data, const char *example, const table_plan *t,

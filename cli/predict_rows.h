@@ -12,3 +12,9 @@ choir_status predict_explain_dropped(source *s, uint64_t seed);
 // columns; NULL: they have no names.
 choir_status predict_explain_scores(const char *data, const char *example, const table_plan *t,
 		const input_columns *columns, const float *standardized);
+// A choir_log_fn.
+void predict_print_warning(choir_log_level level, const char *line, void *user);
+// Adds examples with label 0 or 1 to the area under the curve.
+choir_status predict_count_auc(choir_metric *auc, choir_tensor *labels, choir_tensor *scores);
+// Probabilities of n classes, whose sum is 1.
+void predict_softmax(int64_t n, const float *scores, float *to);

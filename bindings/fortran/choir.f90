@@ -390,7 +390,7 @@ type, bind(c) :: choir_csv_column
 end type
 
 type, bind(c) :: choir_csv_options
-  integer(c_size_t) :: size = 120
+  integer(c_size_t) :: size = 136
   type(c_ptr) :: files = c_null_ptr
   character(kind=c_char) :: separator = c_null_char
   character(kind=c_char) :: quote = c_null_char
@@ -411,6 +411,8 @@ type, bind(c) :: choir_csv_options
   character(kind=c_char) :: decimal = c_null_char
   logical(c_bool) :: find_separator = .false.
   logical(c_bool) :: finite = .false.
+  integer(c_size_t) :: other_texts = 0
+  type(c_ptr) :: other_text = c_null_ptr
 end type
 
 type, bind(c) :: choir_csv_inferred
@@ -427,6 +429,7 @@ type, bind(c) :: choir_csv_inferred
   integer(c_int64_t) :: other_row = 0
   integer(c_int64_t) :: others = 0
   logical(c_bool) :: not_utf8 = .false.
+  logical(c_bool) :: grouped = .false.
 end type
 
 type, bind(c) :: choir_feature

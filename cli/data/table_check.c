@@ -122,6 +122,23 @@ static void warn_of_missing(const source *s)
 				clean_text(worst.name, name), (long long) worst.missing, (long long) rows);
 }
 
+static void warn_of_groups(const source *s)
+{
+	choir_csv_inferred c;
+	char first[CLEAN_TEXT] = "";
+	const bool comma = s->format.decimal == ',';
+	size_t n = 0;
+	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &c); i++)
+		if (c.grouped && (c.output != NULL || table_is_target(s, c.name)) && n++ == 0)
+			clean_text(c.name, first);
+	if (n > 0)
+		warn(s,
+				"column \"%s\" %s thousands separators: %s is read as 1234; %s --decimal comma it "
+				"is 1.234",
+				first, n == 1 ? "has" : "and others have", comma ? "1.234" : "\"1,234\"",
+				comma ? "without" : "with");
+}
+
 static bool is_number(const char *text)
 {
 	char *end;
@@ -197,6 +214,7 @@ void table_print_warnings(const source *s)
 					clean_text(c.name, name), (long long) s->classes);
 	}
 	warn_of_missing(s);
+	warn_of_groups(s);
 	if (s->targets == 0 && s->classes == 1)
 		warn(s, "the target \"%s\" has one class only; a classification needs two",
 				clean_text(s->target, name));

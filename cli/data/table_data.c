@@ -94,7 +94,8 @@ static choir_dataset *open_examples(const source *s)
 					.other_columns = "image", .other_dates = true,
 					.other_categories = (size_t) s->max_categories, .indicators = s->imputes,
 					.missing = missing(s), .schema = s->names,
-					.row_number = s->numbered ? "row" : NULL));
+					.row_number = s->numbered ? "row" : NULL, .other_texts = s->categoricals,
+					.other_text = s->categorical));
 }
 
 static choir_shape label_shape(const source *s)
@@ -285,6 +286,12 @@ static choir_status decide_task(source *s)
 	s->chosen_task = s->task != TASK_AUTO;
 	if (s->task == TASK_REGRESSION || (s->task == TASK_AUTO && several))
 		CHOIR_TRY(source_set_regression(s));
+	for (size_t i = 0; i < s->categoricals; i++)
+		if (table_is_target(s, s->categorical[i]))
+			return choir_fail(CHOIR_INVALID,
+					"--categorical %s: is the target; needs input columns (a target of classes "
+					"needs --task classification)",
+					s->categorical[i]);
 	CHOIR_TRY(open_again(s));
 	if (s->targets > 0)
 		return CHOIR_OK;

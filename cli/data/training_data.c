@@ -67,6 +67,24 @@ choir_status source_set_target(source *s, const char *name)
 	return CHOIR_OK;
 }
 
+choir_status source_set_categorical(source *s, const char *list)
+{
+	if (strlen(list) >= sizeof s->categorical_names)
+		return choir_fail(CHOIR_INVALID, "--categorical: a list of %zu bytes; needs at most %d",
+				strlen(list), COLUMNS_SIZE - 1);
+	strcpy(s->categorical_names, list);
+	for (char *p = s->categorical_names; p != NULL;) {
+		if (s->categoricals == MAX_COLUMNS)
+			return choir_fail(CHOIR_INVALID, "--categorical: more than %d columns; needs fewer",
+					MAX_COLUMNS);
+		s->categorical[s->categoricals++] = p;
+		p = strchr(p, ',');
+		if (p != NULL)
+			*p++ = '\0';
+	}
+	return CHOIR_OK;
+}
+
 choir_status source_set_regression(source *s)
 {
 	snprintf(s->target_names, sizeof s->target_names, "%s", s->target);

@@ -57,6 +57,9 @@ struct source {
 	bool optional_labels; // csv: a missing or unknown label is -1 or NaN, and its row is kept
 	bool imputes; // csv: missing numbers are NaN; else their rows are dropped
 	int64_t max_categories; // csv: columns with more different texts are no input
+	char categorical_names[COLUMNS_SIZE]; // csv: columns of texts whatever they look like
+	const char *categorical[MAX_COLUMNS];
+	size_t categoricals;
 	int64_t context; // text: bytes of an example; 0: not a model of text
 	uint64_t seed; // of synthetic digits
 	int64_t examples;
@@ -73,6 +76,7 @@ struct source {
 	int64_t strays; // bad rows with an invalid label
 	int64_t max_classes; // limit of labels
 	int64_t *counts; // of examples, by class, while they are counted
+	void *user; // of a function of source_inspect
 	size_t label_at; // index of the label column, if there are strays
 };
 
@@ -89,6 +93,8 @@ choir_status source_describe(const source *s, table_plan *t);
 // Sets the mean to 0 and the deviation to 1 for inputs that are 0 or 1: one-hot and indicators.
 void source_keep_one_hot(const source *s, float mean[], float deviation[]);
 void source_close(source *s);
+// The columns of --categorical. CHOIR_INVALID: too many.
+choir_status source_set_categorical(source *s, const char *list);
 // CHOIR_INVALID: the name is too long.
 choir_status source_set_target(source *s, const char *name);
 // Sets the task to a regression of the target's columns, separated by commas, or of the given

@@ -12,6 +12,7 @@ enum {
 	METADATA_SIZE = 1 << 16,
 	MAX_CLASS_NAMES = 1024,
 	MAX_TARGETS = 16,
+	AUC_THRESHOLDS = 1000,
 	COLUMNS_SIZE = 4096,
 	BYTES = 256 // the vocabulary of text
 };

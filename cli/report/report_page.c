@@ -52,6 +52,7 @@ static void write_tiles(FILE *to, const run_events *r)
 					: last != NULL ? last->test_accuracy
 								   : (double) NAN);
 	percent_tile(to, "Majority class", run_pair_number(&r->end, "test_majority_class"));
+	number_tile(to, "Test AUC", run_pair_number(&r->end, "test_auc"), "");
 	number_tile(to, "Test R2", run_pair_number(&r->end, "test_r2"), "");
 	number_tile(to, "Test mean absolute error",
 			run_pair_number(&r->end, "test_mean_absolute_error"), "");

@@ -16,13 +16,13 @@ static const char *const bad_rows[] = { "error", "skip", NULL };
 static const char *const missing[] = { "drop", "impute", NULL };
 static const char *const normalizations[] = { "none", "batch", NULL };
 static const char *const class_weights[] = { "none", "balanced", NULL };
+static const char *const starts[] = { "linear", "random", NULL };
 static const char *const augments[] = { "none", "crop", "flip", "both", NULL };
 static const char *const unsaved[] = { "error", "ignore", NULL };
 
 static train_options given = { .data = "mnist",
 	.strategy = "mirrored",
 	.optimizer = "adam",
-	.schedule = "constant",
 	.nonfinite = "error",
 	.unsaved = "error",
 	.bad_rows = "error",
@@ -30,6 +30,7 @@ static train_options given = { .data = "mnist",
 	.normalization = "none",
 	.class_weights = "none",
 	.augment = "none",
+	.start = "linear",
 	.max_categories = 64,
 	.task = "auto",
 	.auto_shard = "data",
@@ -67,6 +68,10 @@ static const option options[] = {
 	{ "--max-categories", "N", OPTION_INTEGER, &given.max_categories,
 			.help = "csv: ignore text columns with more than N different texts\n(64)", .min = 1,
 			.max = MAX_INPUTS, .recorded = true },
+	{ "--categorical", "LIST", OPTION_TEXT, &given.categorical,
+			.help = "csv: input columns whose numbers are codes of categories, such\n"
+					"as zip codes, with commas; in any number",
+			.recorded = true },
 	{ "--image-size", "N", OPTION_INTEGER, &given.image_size,
 			.help = "images: height and width in pixels (224)", .min = 1, .max = 1 << 14,
 			.recorded = true },
@@ -110,7 +115,7 @@ static const option options[] = {
 					"examples / (classes * examples of its class) (none)",
 			.choices = class_weights, .recorded = true },
 	{ "--epochs", "E", OPTION_INTEGER, &given.epochs,
-			.help = "passes over the training examples (5; csv: at least 30\nsteps)", .min = 1,
+			.help = "passes over the training examples (5; csv: at least 40\nsteps)", .min = 1,
 			.max = INT32_MAX, .recorded = true },
 	{ "--batch", "G", OPTION_INTEGER, &given.batch,
 			.help = "global batch size: examples per step over all replicas\n(128; text: 16)",
@@ -127,7 +132,9 @@ static const option options[] = {
 					"(adamw: 0.01; lion, lamb: none)",
 			.recorded = true },
 	{ "--schedule", "NAME", OPTION_CHOICE, &given.schedule,
-			.help = "learning-rate schedule: constant, or cosine decay to 0\n(constant)",
+			.help = "learning-rate schedule: constant, or cosine decay to 0\n(constant; csv "
+					"without "
+					"--epochs: cosine for less than 40 steps\nin 5 epochs)",
 			.choices = schedules, .recorded = true },
 	{ "--warmup", "N", OPTION_INTEGER, &given.warmup,
 			.help = "number of steps of linear warmup from 0 (0)", .max = INT32_MAX,
@@ -150,6 +157,10 @@ static const option options[] = {
 	{ "--seed", "S", OPTION_SEED, &given.seed,
 			.help = "seed of initial weights, shuffling and synthetic data (1)",
 			.recorded = true },
+	{ "--start", "NAME", OPTION_CHOICE, &given.start,
+			.help = "initial weights of an mlp on a table: linear, which makes it a\n"
+					"linear or logistic regression, or random (linear)",
+			.choices = starts, .recorded = true },
 	{ "--init", "FILE", OPTION_TEXT, &given.init,
 			.help = "load initial weights from a safetensors file, and list\n"
 					"missing weights and unexpected tensors",
@@ -287,6 +298,14 @@ static choir_status test_numbers(const training *t, choir_tensor *labels, choir_
 	return choir_metric_update(t->r2, targets, scores);
 }
 
+static choir_status test_two_classes(
+		const training *t, choir_tensor *labels, choir_tensor *probabilities)
+{
+	CHOIR_TRY(choir_metric_update(t->auc, labels, probabilities));
+	CHOIR_TRY(choir_metric_update(t->precision, labels, probabilities));
+	return choir_metric_update(t->recall, labels, probabilities);
+}
+
 static choir_status test_step(choir_replica *r, void *user) // without a tape
 {
 	const training *t = user;
@@ -300,6 +319,8 @@ static choir_status test_step(choir_replica *r, void *user) // without a tape
 		return test_numbers(t, labels, scores);
 	if (t->confusion != NULL)
 		CHOIR_TRY(choir_metric_update(t->confusion, labels, scores));
+	if (t->auc != NULL)
+		CHOIR_TRY(test_two_classes(t, labels, choir_slice(choir_softmax(scores), 1, 1, 1)));
 	return choir_metric_update(t->score, labels, scores);
 }
 
@@ -387,12 +408,17 @@ static choir_status end_epoch(const choir_fit_event *e, void *user)
 
 static choir_status make_fit(training *t)
 {
-	choir_metric *metrics[6 + 2 * MAX_TARGETS] = { t->loss, t->score, t->train_accuracy,
+	choir_metric *metrics[9 + 2 * MAX_TARGETS] = { t->loss, t->score, t->train_accuracy,
 		t->test_loss, t->absolute_error, t->r2 };
 	size_t n = 6;
 	for (size_t i = 0; train_watches_loss(t) && i < t->data.targets; i++) {
 		metrics[n++] = t->each_error[i];
 		metrics[n++] = t->each_r2[i];
+	}
+	if (t->auc != NULL) {
+		metrics[n++] = t->auc;
+		metrics[n++] = t->precision;
+		metrics[n++] = t->recall;
 	}
 	CHOIR_SCOPE (t->strategy)
 		t->fit = choir_model_new(CHOIR_OPTIONS(choir_model_options, .optimizer = t->optimizer,
@@ -429,13 +455,13 @@ static choir_status fit(training *t)
 					.train_steps = t->job == NULL ? NULL : train_job_steps));
 }
 
-// The numbers of each target, and of a best epoch in a checkpoint of an earlier version, are those
-// of another test.
+// The numbers of each target, of two classes, and of a best epoch in a checkpoint of an earlier
+// version, are those of another test.
 static choir_status note_best(training *t)
 {
 	const bool best = choir_model_best_epoch(t->fit) > 0;
 	const bool unknown = train_is_regression(t) && isnan(t->best.absolute_error);
-	const bool each = train_watches_loss(t) && t->test != NULL;
+	const bool each = (train_watches_loss(t) || t->auc != NULL) && t->test != NULL;
 	if (best)
 		t->last = t->best;
 	const bool confused = t->confusion != NULL && t->given->run != NULL;

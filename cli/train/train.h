@@ -15,11 +15,11 @@ extern const char *const train_optimizers[]; // ending in NULL
 typedef struct {
 	const char *model, *widths, *data, *target, *task, *strategy, *devices, *parameter_devices;
 	const char *optimizer, *schedule, *nonfinite, *bad_rows, *missing, *auto_shard, *save;
-	const char *normalization, *class_weights, *augment;
+	const char *normalization, *class_weights, *augment, *start;
 	const char *precision, *wire; // NULL: f32
 	const char *init, *init_map, *freeze;
 	const char *trace, *log, *run, *checkpoint, *unsaved;
-	const char *separator, *decimal, *missing_values; // NULL: not given
+	const char *separator, *decimal, *missing_values, *categorical; // NULL: not given
 	model_size size;
 	int64_t train_examples, batch, replicas, cores, workers, epochs, patience, warmup;
 	int64_t checkpoint_every, keep, max_categories, image_size;
@@ -72,6 +72,7 @@ typedef struct {
 	choir_metric *train_accuracy, *test_loss; // not of a text, whose loss says all
 	choir_metric *absolute_error, *r2; // of a regression, whose score is the squared error
 	choir_metric *each_error[MAX_TARGETS], *each_r2[MAX_TARGETS]; // of several targets
+	choir_metric *auc, *precision, *recall; // of the second of two classes; else NULL
 	double since; // start of the current epoch
 	double seconds, shown; // training time; time of the last progress line
 	int64_t epochs; // started epochs
@@ -129,6 +130,10 @@ void train_free(training *t);
 // A step of one replica; user is the training.
 choir_status train_step(choir_replica *r, void *user);
 
+// All training examples, in a fixed order.
+choir_dataset *train_examples(const training *t);
+// Sets the initial weights of an mlp on a table so that it is a linear model of the inputs.
+choir_status train_start_linear(const training *t);
 // Opens the test examples and, with one worker, its share.
 choir_status train_make_input(training *t);
 // group: the worker's strategy.

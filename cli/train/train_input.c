@@ -73,7 +73,7 @@ choir_status train_show_split(const training *t, int worker)
 }
 
 // A text has other windows in each pass.
-static choir_dataset *all_examples(const training *t)
+choir_dataset *train_examples(const training *t)
 {
 	if (t->data.text)
 		return text_training(&t->data, t->train_examples);
@@ -111,7 +111,7 @@ bool train_shards_files(const training *t)
 choir_status train_open_share(training *t, choir_strategy *group, int worker)
 {
 	const int64_t workers = choir_strategy_workers(group);
-	choir_dataset *d = all_examples(t);
+	choir_dataset *d = train_examples(t);
 	if (workers > 1)
 		d = choir_dataset_shard(d, workers, worker);
 	if (t->data.standardized && !t->data.images)

@@ -62,6 +62,9 @@ void train_report_start(const training *t)
 {
 	if (t->data.csv && train_is_chief(t))
 		table_print_warnings(&t->data);
+	else if (t->data.classes == 1 && train_is_chief(t))
+		train_report_warning(CHOIR_LOG_WARNING,
+				"warning: the data have one class only; a classification needs two", NULL);
 	print_start(t, t->given->json);
 }
 
@@ -192,6 +195,25 @@ static void print_targets(const training *t, bool json)
 		json_end_list();
 }
 
+static void print_two_classes(const training *t, bool json)
+{
+	const double area = choir_model_log(t->fit, "val_auc");
+	const double precision = choir_model_log(t->fit, "val_precision");
+	const double recall = choir_model_log(t->fit, "val_recall");
+	const char *class = choir_dataset_category(t->data.names, "label", 1);
+	char name[CLEAN_TEXT];
+	if (t->auc == NULL || t->test_examples == 0)
+		return;
+	if (!json) {
+		printf("  AUC %.4f; of class %s: precision %.4f, recall %.4f\n", without_sign(area),
+				clean_text(class == NULL ? "1" : class, name), precision, recall);
+		return;
+	}
+	json_number("test_auc", area);
+	json_number("test_precision", precision);
+	json_number("test_recall", recall);
+}
+
 void train_print_end(const training *t)
 {
 	char hash[17];
@@ -200,6 +222,7 @@ void train_print_end(const training *t)
 	json_number("loss", t->last.loss);
 	print_score_object(t);
 	print_targets(t, true);
+	print_two_classes(t, true);
 	if (t->majority > 0)
 		json_number("test_majority_class", t->majority);
 	json_number("examples_per_s", rate_of(t));
@@ -225,7 +248,7 @@ static void warn_of_score(const training *t)
 // Of a table, of which a beginner may make few steps.
 static void print_hint(const training *t)
 {
-	enum { FEW = 30, ENOUGH = 100 };
+	enum { FEW = 40, ENOUGH = 100 };
 	const int64_t steps = t->share[0].steps, epochs = t->epochs;
 	if (!t->data.csv || !t->falling || steps >= FEW || epochs != t->given->epochs)
 		return;
@@ -259,6 +282,7 @@ void train_report_end(const training *t)
 		if (t->majority > 0)
 			printf("; the majority class has %.2f %%", 100 * t->majority);
 		printf("\n");
+		print_two_classes(t, false);
 	}
 	print_hint(t);
 	train_report_staleness(t);

@@ -215,6 +215,12 @@ static bool make_each(training *t)
 {
 	char name[32];
 	bool made = true;
+	if (!train_is_regression(t) && !t->data.text && t->data.classes == 2) {
+		t->auc = choir_auc_new("auc", AUC_THRESHOLDS);
+		t->precision = choir_precision_new("precision", 0.5);
+		t->recall = choir_recall_new("recall", 0.5);
+		made = t->auc != NULL && t->precision != NULL && t->recall != NULL;
+	}
 	for (size_t i = 0; train_watches_loss(t) && i < t->data.targets && made; i++) {
 		snprintf(name, sizeof name, "absolute_error_%zu", i);
 		t->each_error[i] = choir_metric_new(name, CHOIR_METRIC_MEAN_ABSOLUTE_ERROR);
@@ -290,12 +296,17 @@ static choir_status plan_model(training *t)
 	return CHOIR_OK;
 }
 
-// Five passes over a small table are too few steps.
-static int64_t usual_epochs(const training *t)
+// Five passes over a small table are too few steps. More steps than these fit noise, and a rate
+// that falls to 0 ends between the last batches.
+static void plan_epochs(training *t)
 {
-	enum { EPOCHS = 5, STEPS = 30 };
+	enum { EPOCHS = 5, STEPS = 40 };
 	const int64_t steps = quotient_up(t->train_examples, t->given->batch);
-	return !t->data.csv || EPOCHS * steps >= STEPS ? EPOCHS : quotient_up(STEPS, steps);
+	const bool small = t->data.csv && t->given->epochs == 0 && EPOCHS * steps < STEPS;
+	if (t->given->epochs == 0)
+		t->given->epochs = small ? quotient_up(STEPS, steps) : EPOCHS;
+	if (t->given->schedule == NULL)
+		t->given->schedule = small && !train_shards_files(t) ? "cosine" : "constant";
 }
 
 choir_status train_open_data(training *t)
@@ -306,6 +317,8 @@ choir_status train_open_data(training *t)
 	t->data.task = find_task(t->given->task);
 	CHOIR_TRY(table_format_set(
 			&t->data.format, t->given->separator, t->given->decimal, t->given->missing_values));
+	if (t->given->categorical != NULL)
+		CHOIR_TRY(source_set_categorical(&t->data, t->given->categorical));
 	t->data.imputes = strcmp(t->given->missing, "impute") == 0;
 	t->data.max_categories = t->given->max_categories;
 	t->data.image_side = t->given->image_size;
@@ -324,6 +337,9 @@ choir_status train_open_data(training *t)
 		return choir_fail(CHOIR_INVALID,
 				"--image-size %lld: data \"%s\" have a fixed size; needs images:DIR",
 				(long long) t->given->image_size, t->given->data);
+	if (t->given->categorical != NULL && !t->data.csv)
+		return choir_fail(CHOIR_INVALID, "--categorical: data \"%s\" are no table; needs csv:FILE",
+				t->given->data);
 	if (!t->data.csv)
 		CHOIR_TRY(table_format_check(&t->data.format, t->given->data));
 	if (t->data.task == TASK_REGRESSION && !t->data.csv)
@@ -338,8 +354,7 @@ choir_status train_open_data(training *t)
 	plan->scale = t->data.scale;
 	CHOIR_TRY(model_plan_check(plan));
 	CHOIR_TRY(share_examples(t));
-	if (t->given->epochs == 0)
-		t->given->epochs = usual_epochs(t);
+	plan_epochs(t);
 	CHOIR_TRY(check_classes(t));
 	CHOIR_TRY(check_fit(t));
 	CHOIR_TRY(make_table(t));
@@ -386,8 +401,8 @@ choir_status train_make(training *t)
 	if (t->given->init_map != NULL && t->given->init == NULL)
 		return choir_fail(CHOIR_INVALID, "--init-map %s: no weights to map; needs --init FILE",
 				t->given->init_map);
-	if (strcmp(t->given->schedule, "cosine") == 0 && train_is_one_of_many(t) &&
-			train_shards_files(t))
+	if (t->given->schedule != NULL && strcmp(t->given->schedule, "cosine") == 0 &&
+			train_is_one_of_many(t) && train_shards_files(t))
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"--schedule cosine: the epoch length is unknown with --auto-shard %s; needs "
 				"--auto-shard data or off",
@@ -431,7 +446,7 @@ choir_status train_make_parts(training *t)
 	CHOIR_TRY(make_model(t));
 	CHOIR_TRY(check_freeze(t));
 	return t->given->init == NULL
-			? CHOIR_OK
+			? train_start_linear(t)
 			: init_weights(t->strategy, t->given->init, t->given->init_map, t->given->json);
 }
 

@@ -166,13 +166,18 @@ typedef struct choir_csv_options {
 	// these separate fields. A first line such as sep=; names the separator.
 	bool find_separator;
 	bool finite; // a number not finite in its dtype makes a bad record
+	// Columns of other_columns whose values are texts even if they look like numbers, as zip
+	// codes. other_categories does not limit their texts.
+	size_t other_texts;
+	const char *const *other_text;
 } choir_csv_options;
 // Reads CSV files (RFC 4180) with the same columns, plain or compressed by gzip.
 //
 // Lines end with LF or CR LF. Choir ignores empty lines, a byte order mark, spaces around a field
 // or its quotes, an unnamed first column, and a separator at the end of the header or of all rows.
 // A number is decimal with a point, or inf or nan. It is rounded correctly, and to inf beyond the
-// dtype.
+// dtype. Groups of three digits may have commas between them, as in "1,234,567.8" (points, if
+// .decimal is a comma). So a point is never a thousands separator of a number with a point.
 //
 // To infer, reads the files once, or twice if a column of categories begins with numbers.
 //
@@ -200,6 +205,7 @@ typedef struct {
 	const char *other;
 	int64_t other_row, others;
 	bool not_utf8; // other is not UTF-8, so the column is left out
+	bool grouped; // some numbers have thousands separators
 } choir_csv_inferred;
 // Writes the i-th column of the files to *found. False: no such column, or d is not a CSV dataset.
 bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferred *found);
@@ -320,8 +326,8 @@ typedef struct {
 // Reads the PNG and JPEG images of a directory with one directory for each class. Columns:
 // "image", u8 [height, width, channels], and, if there are directories, "label", i32, the class
 // (its name: choir_dataset_category). Examples are ordered by class, then by the bytes of their
-// file names. Only names that end in .png, .jpg or .jpeg, without a leading dot, are read. Links
-// are followed.
+// file names. Only names that end in .png, .jpg or .jpeg, without a leading dot, are read; a
+// warning (log.h) counts the other ones. Links are followed.
 //
 // Images are scaled to the smallest size that covers height x width pixels (bilinear, with
 // Pillow's antialiasing filter and arithmetic), then cropped around the centre. Transparency and

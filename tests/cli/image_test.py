@@ -105,6 +105,22 @@ class Images(Case):
         self.assertIn("set/up/21.jpg", run.stderr)
         self.assertIn("32 examples to train and 8 to test", run.stdout)
 
+    def test_files_of_other_formats_are_counted(self):
+        (self.folder / "set/flat/b.gif").write_bytes(b"GIF89a")
+        (self.folder / "set/up/a.webp").write_bytes(b"RIFF")
+        (self.folder / "set/up/.hidden").write_bytes(b"")
+        run = self.start(*TRAIN, "--epochs", "1", "--save", "m.safetensors")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("set: 2 files are left out, such as set/flat/b.gif; only PNG and JPEG", run.stderr)
+        self.assertEqual(run.stderr.count("left out"), 1)
+        self.assertIn("set/flat/b.gif", self.predict("--data", "images:set")[1])
+
+    def test_one_class_gets_a_warning(self):
+        (self.folder / "set/up").rename(self.folder / "up")
+        run = self.start(*TRAIN, "--epochs", "1")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("one class only", run.stderr)
+
     def test_residual_nets_learn_images(self):
         for more in ("--width", "4"), ("--width", "4", "--image-size", "65"):
             run = self.succeed("train", "--data", "images:set", "--image-size", "16", *more, "--batch", "16",

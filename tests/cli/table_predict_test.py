@@ -22,20 +22,42 @@ class TablePredict(Case):
         rows = self.kinds()
         full = self.start("predict", "w", "--data", "csv:t.csv")
         classes = [line.split(",")[1] for line in full.stdout.splitlines()[1:]]
-        self.assertEqual(full.stderr, "accuracy 100.00 % on 100 examples\n")
+        self.assertEqual(full.stderr, "accuracy 100.00 % on 100 examples\nAUC 1.0000\n")
         changed = [(x, w, ("", "middle", kind)[min(i, 2)]) for i, (x, w, kind) in enumerate(rows)]
         changed[2] = (2, "a", "high") # wrong
         done = self.start("predict", "w", "--data", self.table("p.csv", "x,way,kind", changed))
         lines = [line.split(",") for line in done.stdout.splitlines()[1:]]
         self.assertEqual([line[1] for line in lines], classes)
         self.assertEqual([line[2] for line in lines[:4]], ["", "", "high", "low"])
-        self.assertEqual(done.stderr, "accuracy 98.98 % on 98 examples\n2 of 100 examples have no known label\n")
+        self.assertEqual(done.stderr, "accuracy 98.98 % on 98 examples\nAUC 0.9902\n2 of 100 examples have no known label\n")
         first, *_, last = self.events("predict", "w", "--data", "csv:p.csv")
         self.assertNotIn("label", first)
         self.assertEqual((last["examples"], last["known_labels"], round(last["accuracy"], 4)), (100, 98, 0.9898))
         blank = self.start("predict", "w", "--data", self.table("b.csv", "x,way,kind", [(*r[:2], "") for r in rows]))
         self.assertEqual((blank.returncode, blank.stderr),
                          (0, "100 examples\n100 of 100 examples have no known label\n"))
+
+    def test_the_area_under_the_curve(self):
+        """That of all pairs of rows, over several replicas."""
+        self.kinds()
+        rows = [(i % 10, "ab"[i % 2], ("low", "high", "")[i * i % 3 % 2 + (i == 9)]) for i in range(90)]
+        *lines, end = self.events("predict", "w", "--data", self.table("p.csv", "x,way,kind", rows), "--probabilities",
+                                  "--replicas", "2", "--batch", "32")
+        scores = {name: [line["probabilities"][0] for line in lines if line.get("label_name") == name]
+                  for name in ("high", "low")}
+        pairs = [(low < high) + (low == high) / 2 for high in scores["low"] for low in scores["high"]]
+        self.assertGreater(len(pairs), 1700)
+        self.assertAlmostEqual(end["auc"], 1 - sum(pairs) / len(pairs), delta=0.02)
+        self.assertLess(abs(end["auc"] - 0.5), 0.2)
+
+    def test_probabilities_of_many_classes(self):
+        """Their sum is 1, as exactly as scikit-learn checks it."""
+        self.succeed(*MLP, self.table("t.csv", "x,kind", [(i * 7 % 401, f"c{i % 1000}") for i in range(2000)]),
+                     "--target", "kind", "--epochs", "1")
+        done = self.start("predict", "w", "--data", "csv:t.csv", "--probabilities")
+        sums = [sum(map(float, line.split(",")[3:])) for line in done.stdout.splitlines()[1:]]
+        self.assertEqual(len(sums), 2000)
+        self.assertLess(max(abs(s - 1) for s in sums), 1e-7)
 
     def test_labels_of_a_regression(self):
         rows = [(i % 10, i % 10 * 2.5 + i % 3 / 8) for i in range(100)]

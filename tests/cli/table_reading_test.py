@@ -1,6 +1,7 @@
 """How the command reads tables that other programs write: labels of any numbers, other separators, decimal
 marks and missing texts, and what it says of columns that are not what they seem."""
 
+import bz2
 from random import Random
 
 from command import Case, main
@@ -144,7 +145,7 @@ class Reading(Case):
         for odd in ("-%d", "%d-"): # several texts, in as many rows, are no exception
             data = self.table([*head, *(f"a{odd % i},{i % 5},n" for i in range(50))], header="x,z,y")
             self.assertEqual(self.start(*TRAIN, data).stderr, "")
-        for form in ("%d%%", "$%d", "€ -%d.5", "%d kg", "24.11.%d", '"%d,234,567"', "%d:30"):
+        for form in ("%d%%", "$%d", "€ -%d.5", "%d kg", "24.11.%d", '"%d,234,56"', "%d:30"):
             data = self.table([f"{form % (i + 1)},{row}" for i, row in enumerate(head)], header="q,x,z,y")
             self.warned(('column "q" is an ignored text, but 60 of 60 values are numbers with', "row 1 has"), data)
         for form in ("A/%d", "u%d", "%d Main Street"):
@@ -156,14 +157,61 @@ class Reading(Case):
             data = self.table([*head, f"{text},1,n"], header="x,z,y")
             self.assertIn("skipped: 1\n", self.succeed(*TRAIN, data))
 
+    def test_thousands(self):
+        """Commas between groups of three digits, in quotes. A point never is such a separator, unless commas are
+        decimal marks."""
+        rows = [f'"{1000 + 37 * i:,}",{(1000 + 37 * i) / 8}' for i in range(100)]
+        data = self.table(rows)
+        text = self.warned(('column "x" has thousands separators: "1,234" is read as 1234; with --decimal comma it is 1.234',),
+                           data, "--save", "w", "--task", "regression")
+        self.assertNotIn("ignored", text)
+        plain = self.table([row.replace('"', "").replace(",", "", 1) for row in rows], name="p.csv")
+        def answers(data, *more):
+            return self.start("predict", "w", "--data", data, *more).stdout
+        self.assertEqual(answers(data), answers(plain))
+        mixed = self.table([row.replace('"', "").replace(",", ".", 1) for row in rows[:3]], name="q.csv")
+        self.assertNotEqual(answers(mixed), answers(self.table([r.replace('"', "").replace(",", "", 1) for r in rows[:3]],
+                                                               name="p.csv")))
+        self.assertEqual(self.start(*TRAIN, self.table([f"{i / 1000 + 1:.3f},{i % 2}" for i in range(100)])).stderr, "")
+        for odd in ("0,123", "12,34", "1,2345", "1,23,456", "1234,567", "1,234,"):  # no such groups
+            self.assertIn("decimal comma" if odd[-1] != "," and odd.count(",") == 1 else "text",
+                          "".join(self.start_of(*TRAIN, self.table([f'"{odd}",{i % 2},{i}' for i in range(40)],
+                                                                   header="x,y,z"), "--target", "y")[1]) or "text")
+        # A target, and a table with decimal commas.
+        self.table([f"{i % 9};1.{i % 9:03},5" for i in range(80)], header="x;y")
+        first, said = self.start_of(*TRAIN, "t.csv", "--decimal", "comma")
+        self.assertEqual(first["task"], "regression")
+        self.assertIn('column "y" has thousands separators: 1.234 is read as 1234; without --decimal comma it is 1.234', said)
+
+    def test_categorical(self):
+        """Numbers of a column that is named are codes: each text is a category, however many there are."""
+        rows = [f"{i % 80:02},{i % 3},{(i % 80 * 7 % 11) % 2}" for i in range(800)]
+        data = self.table(rows, header="zip,x,y")
+        def inputs(*more):
+            return {c["name"]: c.get("categories") for c in self.start_of(*TRAIN, data, *more)[0]["inputs"]}
+        self.assertEqual(inputs()["zip"], None)
+        self.assertEqual(inputs("--categorical", "zip"), {"zip": 80, "x": None})
+        self.assertEqual(inputs("--categorical", "x,zip"), {"zip": 80, "x": 3})
+        last = [*self.events(*LEARN, data, "--categorical", "zip", "--save", "w", "--checkpoint", "c")][-1]
+        self.assertGreater(last["test_accuracy"], 0.95)
+        self.assertLess(self.events(*LEARN, data)[-1]["test_accuracy"], 0.8)
+        *answers, end = self.events("predict", "w", "--data", data)
+        self.assertGreater(end["accuracy"], 0.95)
+        self.fail_with(1, ('"7"', "zip"), "predict", "w", "--data", self.table(["7,1,0"], "n.csv", "zip,x,y"))
+        self.assertIn("resuming", self.succeed(*LEARN, data, "--categorical", "zip", "--checkpoint", "c"))
+        self.fail_with(1, ('no column "zap"', '"zip"'), *TRAIN, data, "--categorical", "zap")
+        self.fail_with(1, ("--categorical y", "is the target"), *TRAIN, data, "--categorical", "zip,y")
+        self.fail_with(1, ("--categorical", "no table", "csv:FILE"), "train", "--data", "mnist", "--categorical", "x")
+
     def test_other_formats(self):
         """A table in another format or encoding is refused by its name for it."""
         text = "x,y\n" + "".join(f"{i},{i % 2}\n" for i in range(50))
         for first, name in ((text.encode("utf-16"), "UTF-16"), (b"PAR1\x15\4", "Parquet"), (b"PK\3\4\0", ".xlsx"),
-                            (b'{"x":1,"y":2}\n', "JSON"), (b'[{"x":1}]', "JSON"), (b"ARROW1\0\0", "Feather")):
+                            (b'{"x":1,"y":2}\n', "JSON"), (b'[{"x":1}]', "JSON"), (b"ARROW1\0\0", "Feather"),
+                            (bz2.compress(b"x,y\n1,2\n"), "bzip2"), (bz2.compress(b""), "bzip2")):
             (self.folder / "t.csv").write_bytes(first)
             self.fail_with(1, ("t.csv", name, "CSV file in UTF-8"), *TRAIN, "t.csv")
-        for name in ("PAR1", "ARROW1"):  # columns of these names are no formats
+        for name in ("PAR1", "ARROW1", "BZh"):  # columns of these names are no formats
             self.assertIn(name, self.succeed("inspect", self.table([f"{i},{i % 2}" for i in range(50)], header=name + ",y")))
         for name in ("t.parquet", "t.xlsx", "t.jsonl", "t.csv.zip"):
             (self.folder / name).write_bytes(b"PAR1")

@@ -106,7 +106,7 @@ class TableTraining(Case):
             self.assertIn("with a missing value, skipped: 1\n", self.succeed(*MLP, "--data", kinds, *more))
         self.assertRegex(text, r"hint: only 10 steps were made, and the loss still falls; try --epochs 50\n")
         self.assertNotIn("hint", self.succeed(*MLP, "--data", kinds, "--epochs", "30", "--batch", "16"))
-        for more, epochs in (((), 15), (("--batch", "64"), 10), (("--batch", "16"), 5)): # at least 30 steps
+        for more, epochs in (((), 20), (("--batch", "64"), 14), (("--batch", "16"), 5)): # at least 40 steps
             *_, end = self.events(*MLP, "--data", kinds, *more)
             self.assertEqual(end["epochs"], epochs)
         self.assertNotIn("hint", self.succeed(*MLP, "--data", kinds))
@@ -118,6 +118,54 @@ class TableTraining(Case):
         self.assertIn(f"{100 * part:.2f} %", page)
         self.assertIn("<th>recall</th>", page)
         self.assertIn("<td>100.0 %</td>", page)
+
+    def test_two_classes(self):
+        """They have the area under the curve, precision and recall, also those of the epoch that is kept."""
+        kinds = self.table("kind.csv", "x,z,kind", [(i % 10, i % 7, "yn"[i % 10 < 2]) for i in range(400)])
+        train = (*MLP, "--data", kinds, "--epochs", "40", "--batch", "16", "--rate", "0.02")
+        *_, epoch, end = self.events(*train, "--run", "run")
+        for key in ("test_auc", "test_precision", "test_recall"):
+            self.assertGreater(end[key], 0.99)
+        self.assertIn("  AUC 1.0000; of class y: precision 1.0000, recall 1.0000\n", self.succeed(*train))
+        self.succeed("report", "run")
+        self.assertIn("<span>Test AUC</span><b>1</b>", (self.folder / "run/report.html").read_text())
+        noise = self.table("noise.csv", "x,kind", [(Random(i).random(), i * i % 3 % 2) for i in range(300)])
+        *_, end = self.events(*MLP, "--data", noise, "--epochs", "3", "--patience", "1")
+        self.assertLess(abs(end["test_auc"] - 0.5), 0.25)
+        self.assertEqual((end["test_recall"] == 1, end["test_accuracy"]), (True, end["test_precision"]))
+        three = self.table("three.csv", "x,kind", [(i % 10, i % 3) for i in range(100)])
+        self.assertNotIn("test_auc", self.events(*MLP, "--data", three, "--epochs", "1")[-1])
+
+    def test_a_training_begins_with_a_linear_model(self):
+        """A tiny rate leaves it as it is. Correlated inputs, a text, one and several outputs, any number of layers."""
+        random = Random(5)
+        rows = []
+        for _ in range(300):
+            x, w = random.gauss(5, 2), random.choice("pq")
+            z = x + random.gauss(0, 0.5)
+            y = 8 * (x - z) + 3 * (w == "p") + random.gauss(0, 0.3)
+            rows.append((f"{x:.4f}", f"{z:.4f}", w, f"{y:.4f}", f"{-y + x:.4f}", "lmh"[(y > 0) + (y > 3)], int(y > 1)))
+        data = self.table("t.csv", "x,z,w,y,v,level,up", rows)
+        self.table("n.csv", "x,z,w,y", [row[:4] for row in rows])
+        self.table("v.csv", "x,z,w,y,v", [row[:5] for row in rows])
+        self.table("c.csv", "x,z,w,level", [(*row[:3], row[5]) for row in rows])
+        self.table("b.csv", "x,z,w,up", [(*row[:3], row[6]) for row in rows])
+        def end(name, *more):
+            return self.events("train", "--data", name, "--epochs", "1", "--rate", "1e-9", *more)[-1]
+        self.assertGreater(end("n.csv")["test_r2"], 0.97)
+        self.assertLess(end("n.csv", "--start", "random")["test_r2"], 0.6)
+        self.assertGreater(end("n.csv", "--widths", "8")["test_r2"], 0.97)
+        self.assertGreater(end("n.csv", "--widths", "16,12,9")["test_r2"], 0.97)
+        self.assertGreater(end("v.csv", "--target", "y,v")["test_r2"], 0.97)
+        self.assertGreater(end("c.csv")["test_accuracy"], 0.85)
+        self.assertGreater(end("b.csv")["test_auc"], 0.97)
+        self.assertLess(end("b.csv", "--start", "random")["test_auc"], 0.9)
+        balanced = end("b.csv", "--class-weights", "balanced")
+        self.assertGreater(balanced["test_recall"], end("b.csv")["test_recall"] - 1e-9)
+        same = {end("c.csv", "--replicas", "2", "--devices", devices)["weights"] for devices in ("cpu:0", "cpu:0,cpu:1")}
+        self.assertEqual(len(same), 1)
+        narrow = [end("c.csv", "--widths", "11", "--start", start)["weights"] for start in ("linear", "random")]
+        self.assertEqual(*narrow) # 11 units are too few for 3 classes
 
     def test_weight_decay(self):
         data = self.noisy()

@@ -94,9 +94,11 @@ typedef struct {
 	bool again : 1; // texts came after numbers: incomplete
 	bool other : 1; // unlisted; gathered if possible
 	bool many : 1; // other: too many texts
+	bool text : 1; // other: by the options
 	bool classes : 1;
 	bool plain : 1; // classes: numbers that are no categories
 	bool words : 1; // odd is incomplete: texts are not the exception
+	bool grouped : 1; // a number has thousands separators
 	bool not_utf8 : 1; // left out for odd[CHI_CSV_ODD_NUMBER]
 } chi_csv_field;
 
@@ -154,6 +156,8 @@ int32_t chi_csv_find_class(
 		const chi_csv_schema *s, const chi_csv_field *f, const chi_csv_text *field);
 // s->n: none.
 size_t chi_csv_find_field(const chi_csv_schema *s, const char *name);
+// The thousands separator.
+char chi_csv_group_mark(const chi_csv_schema *s);
 bool chi_csv_number(const chi_csv_schema *s, const chi_csv_text *field, chi_decimal *d);
 bool chi_csv_is_missing(const chi_csv_schema *s, const chi_csv_text *field);
 bool chi_csv_not_finite(const chi_csv_text *field, double *value);

@@ -255,14 +255,6 @@ bool chi_csv_not_finite(const chi_csv_text *field, double *value)
 
 enum { NO_POINT = 1 };
 
-// If the separator is a decimal comma too, a number goes on behind a field without one.
-bool chi_csv_number(const chi_csv_schema *s, const chi_csv_text *field, chi_decimal *d)
-{
-	const bool bounded = s->decimal != '.' && !memchr(field->text, s->decimal, field->length);
-	return chi_decimal_read_with(field->text, bounded ? NO_POINT : s->decimal, d) &&
-			d->end == field->text + field->length;
-}
-
 static chi_csv_found kind_of(const chi_csv_schema *s, const chi_csv_text *field)
 {
 	chi_decimal d;
@@ -384,7 +376,8 @@ static void leave_out(chi_csv_field *f)
 static bool has_repeated_texts(const chi_csv_schema *s, const chi_csv_field *f)
 {
 	const size_t texts = f->categories ? chi_categories_count(f->categories) : 0;
-	return s->other_categories == SIZE_MAX || 2 * (int64_t) texts <= s->rows - f->missing;
+	return f->text || s->other_categories == SIZE_MAX ||
+			2 * (int64_t) texts <= s->rows - f->missing;
 }
 
 static choir_status collect(
@@ -397,7 +390,8 @@ static choir_status collect(
 	if (chi_categories_find(f->categories, t->text, t->length) >= 0)
 		return CHOIR_OK;
 	const bool is_utf8 = chi_text_is_utf8(t->text, t->length);
-	const size_t max = f->other ? s->other_categories
+	const size_t max = f->text ? SIZE_MAX
+			: f->other		   ? s->other_categories
 			: f->classes && f->found < CHI_CSV_DATE
 			? (f->found == CHI_CSV_REAL ? CHI_MAX_REAL_CLASSES : CHI_MAX_CATEGORIES)
 			: SIZE_MAX;
@@ -431,12 +425,15 @@ static choir_status infer_field(chi_csv_rows *r, const chi_csv_schema *s, chi_cs
 	}
 	const chi_csv_found before = (chi_csv_found) f->found;
 	const bool begins = before != CHI_CSV_TEXT;
-	const chi_csv_found kind = begins || is_watched(s, f) ? kind_of(s, t) : CHI_CSV_TEXT;
+	const bool looks = !f->text && (begins || is_watched(s, f));
+	const chi_csv_found kind = looks ? kind_of(s, t) : CHI_CSV_TEXT;
 	const chi_csv_found now = combine(before, kind);
 	if (before != CHI_CSV_NOTHING && !chi_csv_needs_texts(f, before))
 		f->again = chi_csv_needs_texts(f, now);
 	f->found = (uint8_t) now;
-	if (begins && now == CHI_CSV_TEXT)
+	f->grouped = f->grouped ||
+			(kind <= CHI_CSV_REAL && memchr(t->text, chi_csv_group_mark(s), t->length));
+	if (begins && now == CHI_CSV_TEXT && !f->text)
 		CHOIR_TRY(begin_watch(s, f, before));
 	if (is_watched(s, f))
 		watch(r, s, f, t, kind);

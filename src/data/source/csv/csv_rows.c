@@ -131,6 +131,15 @@ choir_status chi_csv_find_separator(chi_csv_rows *r)
 	return CHOIR_OK;
 }
 
+// A question mark stands for any byte.
+static bool begins_with(const chi_csv_rows *r, const char *first, size_t n)
+{
+	bool same = r->length >= n;
+	for (size_t i = 0; same && i < n; i++)
+		same = first[i] == '?' || r->buffer[i] == first[i];
+	return same;
+}
+
 static choir_status check_format(const chi_csv_rows *r)
 {
 	static const struct {
@@ -143,7 +152,8 @@ static choir_status check_format(const chi_csv_rows *r)
 		{ "a workbook (.xls)", "\xd0\xcf\x11\xe0", 4 },
 		{ "a Parquet file", "PAR1\x15", 5 }, // a column may be named PAR1
 		{ "a Feather file", "ARROW1\0\0", 8 },
-		{ "a bzip2 file", "BZh", 3 },
+		{ "a bzip2 file", "BZh?1AY&SY", 10 }, // a column may be named BZh
+		{ "a bzip2 file", "BZh?\x17rE8P\x90", 10 }, // of no bytes
 		{ "an xz file",
 				"\xfd"
 				"7zXZ",
@@ -153,7 +163,7 @@ static choir_status check_format(const chi_csv_rows *r)
 		{ "JSON", "[{", 2 },
 	};
 	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-		if (r->length >= others[i].n && memcmp(r->buffer, others[i].first, others[i].n) == 0)
+		if (begins_with(r, others[i].first, others[i].n))
 			return choir_fail(CHOIR_CORRUPT, "%s: is %s; needs a CSV file in UTF-8, plain or gzip",
 					chi_csv_name(r), others[i].name);
 	return CHOIR_OK;

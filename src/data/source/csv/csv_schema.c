@@ -17,9 +17,9 @@ choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o)
 {
 	const size_t n = o->missing_texts ? o->missing_texts : USUAL_MISSING;
 	const char *const *text = o->missing_texts ? o->missing_text : usual_missing;
-	if (!text || (o->columns && !o->column))
+	if (!text || (o->columns && !o->column) || (o->other_texts && !o->other_text))
 		return choir_fail(CHOIR_INVALID,
-				"csv dataset: missing_text or column is NULL, but its count is not 0");
+				"csv dataset: missing_text, other_text or column is NULL, but its count is not 0");
 	if (o->infer_rows < 0)
 		return choir_fail(CHOIR_INVALID, "csv dataset: infer_rows is %lld; 0 or more needed",
 				(long long) o->infer_rows);
@@ -131,6 +131,21 @@ static choir_status give_categories(const chi_csv_schema *s, chi_csv_field *f)
 	return f->classes ? chi_csv_key_classes(s, f) : CHOIR_OK;
 }
 
+static choir_status choose_text(chi_csv_schema *s, const char *name)
+{
+	const size_t at = chi_csv_find_field(s, name);
+	if (at == s->n)
+		return no_such_column(s, name);
+	if (!s->field[at].other)
+		return choir_fail(CHOIR_INVALID,
+				"csv dataset: column \"%s\" is in other_text and has a kind of its own; needs one "
+				"of these",
+				name);
+	s->field[at].text = true;
+	s->field[at].many = false;
+	return CHOIR_OK;
+}
+
 choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o)
 {
 	for (size_t i = 0; i < o->columns; i++) {
@@ -155,6 +170,8 @@ choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o)
 		s->field[i].other = !s->field[i].wanted;
 	for (size_t i = 0; i < s->n && s->other_categories == 0; i++)
 		s->field[i].many = true;
+	for (size_t i = 0; i < o->other_texts; i++)
+		CHOIR_TRY(choose_text(s, o->other_text[i]));
 	return CHOIR_OK;
 }
 
@@ -221,6 +238,7 @@ choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *
 		f->missing = from->field[i].missing;
 		f->many = f->many || from->field[i].many;
 		f->not_utf8 = from->field[i].not_utf8;
+		f->grouped = from->field[i].grouped;
 		f->plain = from->field[i].plain;
 		CHOIR_TRY(copy_odd(f, &from->field[i]));
 		if (!chi_csv_needs_texts(f, (chi_csv_found) f->found))
@@ -407,13 +425,15 @@ bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_inferr
 		.indicator = f->indicator,
 		.values = s->rows - s->bad - f->missing,
 		.not_utf8 = f->not_utf8,
+		.grouped = f->grouped,
 	};
 	if (!f->odd)
 		return true;
 	const chi_csv_odd *number = &f->odd[CHI_CSV_ODD_NUMBER];
 	found->other_row = number->row;
 	found->other = number->row > 0 ? number->text : NULL;
-	size_t k = f->not_utf8 ? 2 * CHI_CSV_ODDS : 0;
+	const bool commas = f->grouped && f->odd[CHI_CSV_ODD_COMMA].n == 0;
+	size_t k = f->not_utf8 ? 2 * CHI_CSV_ODDS : commas ? CHI_CSV_ODD_COMMA : 0;
 	while (k < 2 * CHI_CSV_ODDS && !is_mostly(f, k % CHI_CSV_ODDS, k < CHI_CSV_ODDS, found))
 		k++;
 	return true;

@@ -4,6 +4,7 @@
 #include "data/dataset.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -23,6 +24,8 @@ typedef struct {
 	int32_t *label;
 	size_t labels;
 	size_t left_out;
+	size_t others; // files of other formats, and directories in directories
+	char other[NAME_SIZE]; // the first one
 	chi_categories *classes;
 	bool given;
 	int64_t height, width;
@@ -105,6 +108,17 @@ static bool is_image(const char *name)
 	return false;
 }
 
+static void note_other(image_directory *f, const chi_directory *open, const char *name)
+{
+	char path[NAME_SIZE];
+	if (name[0] == '.')
+		return;
+	if (f->others++ > 0)
+		return;
+	snprintf(path, sizeof path, "%s/%s", chi_directory_path(open), name);
+	chi_text_clean(path, f->other, sizeof f->other);
+}
+
 static choir_status join(chi_text *path, const char *directory, const char *name)
 {
 	path->length = 0;
@@ -120,8 +134,10 @@ static choir_status add_images(image_directory *f, const chi_directory *open, in
 	const size_t before = f->files.n;
 	choir_status status = chi_directory_list(open, &names);
 	for (size_t i = 0; status == CHOIR_OK && i < names.n; i++) {
-		if (!is_image(names.path[i]))
+		if (!is_image(names.path[i])) {
+			note_other(f, open, names.path[i]);
 			continue;
+		}
 		status = join(&path, chi_directory_path(open), names.path[i]);
 		if (status == CHOIR_OK)
 			status = chi_glob_add_path(&f->files, path.data);
@@ -194,6 +210,10 @@ static choir_status list(image_directory *f, const char *path)
 		status = choir_fail(CHOIR_INVALID,
 				"%s: has no PNG or JPEG file; needs files, or a directory of files for each class",
 				path);
+	if (status == CHOIR_OK && f->others > 0)
+		chi_log(CHOIR_LOG_WARNING,
+				"%s: %zu files are left out, such as %s; only PNG and JPEG are read", path,
+				f->others, f->other);
 	chi_directory_close(root);
 	chi_glob_free(&names);
 	return status;

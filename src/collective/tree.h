@@ -47,7 +47,6 @@ typedef struct {
 	// Memory of added nodes; the caller releases it after waiting for the stream. NULL: each
 	// addition waits.
 	chi_buffer **spent;
-	void *result; // for the sum of all replicas; NULL: any memory
 } chi_partial_sums;
 
 void chi_partial_sums_begin(

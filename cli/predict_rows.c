@@ -110,9 +110,10 @@ choir_status predict_count_auc(choir_metric *auc, choir_tensor *labels, choir_te
 // In f64, because rounding errors of many classes add up.
 void predict_softmax(int64_t n, const float *scores, float *to)
 {
-	double max = -HUGE_VAL, sum = 0;
+	double sum = 0;
+	float max = -HUGE_VALF;
 	for (int64_t i = 0; i < n; i++)
-		max = fmax(max, (double) scores[i]);
+		max = fmaxf(max, scores[i]);
 	for (int64_t i = 0; i < n; i++)
 		sum += exp((double) scores[i] - max);
 	for (int64_t i = 0; i < n; i++)

@@ -60,7 +60,7 @@ class Inspect(Case):
     def test_arrays_of_several_lengths(self):
         """Keras' mnist.npz has two lengths; others have texts and single values beside the data."""
         arrays = {"x_train": ("|u1", (6, 2, 2), bytes(range(24))), "y_train": ("|u1", (6,), bytes([0, 1] * 3)),
-                  "x_test": ("|u1", (4, 2, 2), bytes(16)), "y_test": ("|u1", (4,), bytes(4)),
+                  "x_test": ("|u1", (4, 2, 2), bytes(16)), "y_test": ("|u1", (4,), bytes([0, 1] * 2)),
                   "name": ("|S5", (), b"mnist"), "n": ("<f8", (), bytes(8))}
         with zipfile.ZipFile(self.folder / "m.npz", "w", zipfile.ZIP_DEFLATED) as z:
             for name, array in arrays.items():

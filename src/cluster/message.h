@@ -27,7 +27,7 @@ static inline bool chi_call_order_crosses(chi_call_order a, chi_call_order b)
 // The text is a failure's.
 #define CHI_ORDER_FAILED UINT64_MAX
 
-// Two match if the other fields are equal and the orders do not cross.
+// Two match if all else is equal and the orders do not cross.
 typedef struct {
 	uint64_t sequence;
 	uint64_t hash;
@@ -67,7 +67,7 @@ choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int tag,
 		const chi_fingerprint *f, void *data, size_t bytes);
 // CHOIR_TIMEOUT names the worker. After a failure no message is active. Logs a wait of a quarter
-// of the cluster's timeout.
+// of the timeout.
 choir_status chi_message_wait(chi_message *const m[], int n, double deadline);
 // Call it before reusing a message without a wait.
 void chi_message_drop(chi_message *m);

@@ -72,8 +72,7 @@ static void advance(chi_gate *gate)
 	chi_gate_wake(gate);
 }
 
-// True: collectives stay valid until leave_chunks. An abort changes the same word: one thread sees
-// the other.
+// True: collectives stay valid until leave_chunks. An abort changes the same word.
 static bool enter_chunks(chi_round *s)
 {
 	return (chi_atomic32_add(&s->busy, 1) & CLOSED) == 0;
@@ -189,8 +188,8 @@ static choir_status await_others(
 	}
 }
 
-// The last member to join usually does a single chunk alone. The others poll first, and leave its
-// memory in that thread's cache.
+// The last to join usually does a single chunk alone. The others poll first, and leave it in that
+// cache.
 static bool look_on(const chi_rendezvous *m, const chi_round *s, int member, uint32_t target)
 {
 	if (s->chunks != 1 || m->member[member].last || !m->spin)

@@ -71,7 +71,7 @@ static bool read_open(chi_remote_worker *w, int number)
 	return done && chi_process_memory_read(w->server[number].pid, w->memory, n);
 }
 
-// Without the lock. False: ask by a message. Values that changed meanwhile are read again.
+// Without the lock. False: ask by a message.
 static bool pull_open(chi_remote_worker *w, int number)
 {
 	enum { TRIES = 24 };

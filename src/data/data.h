@@ -35,7 +35,7 @@ typedef struct {
 	bool full; // no short batches
 	int64_t examples; // of a pass; CHOIR_UNKNOWN_CARDINALITY: also infinite
 	bool endless;
-	// The texts of a column's numbers, or NULL.
+	// Or NULL.
 	const struct chi_categories *categories[CHI_MAX_COLUMNS];
 } chi_spec;
 
@@ -56,7 +56,7 @@ int64_t chi_dataset_pass(const choir_dataset *d);
 choir_status chi_dataset_seek(choir_dataset *d, int64_t pass, int64_t elements);
 // A position fits only chains of equal signature.
 uint64_t chi_dataset_signature(const choir_dataset *d);
-// A place in a source's files (seek_index.h).
+// A place in files (seek_index.h).
 typedef struct {
 	int64_t source;
 	int64_t elements;

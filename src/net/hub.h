@@ -33,8 +33,8 @@ struct chi_peer {
 
 typedef struct {
 	void *user;
-	// Listening end; may append to the welcome. A failure refuses the peer with its text, without
-	// lost. NULL: all may join.
+	// Listening end; may append to the welcome. A failure refuses the peer, without lost. NULL:
+	// all may join.
 	choir_status (*admit)(void *user, chi_peer *peer, chi_pack *welcome);
 	void (*joined)(void *user, chi_peer *peer);
 	// A failure ends the peer.
@@ -72,6 +72,5 @@ int chi_hub_open_connections(const chi_hub *h);
 choir_status chi_peer_send(
 		chi_peer *p, uint16_t kind, uint32_t stream, const choir_connection_part parts[], int n);
 choir_status chi_peer_send_pack(chi_peer *p, uint16_t kind, uint32_t stream, const chi_pack *pack);
-// Says goodbye, and closes when the peer has closed, after 2 seconds at the latest. lost is not
-// called.
+// Says goodbye; closes when the peer has closed, after at most 2 seconds. lost is not called.
 void chi_peer_end(chi_peer *p, choir_status status, const char *why);

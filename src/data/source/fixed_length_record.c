@@ -185,7 +185,7 @@ static choir_status take_apart(
 	return CHOIR_OK;
 }
 
-// In whole blocks, damage of a small compressed file shows before any record is delivered.
+// Whole blocks: damage of a small compressed file shows before any record is delivered.
 static choir_status fill_block(fixed *f)
 {
 	const size_t left = f->last - f->first;

@@ -428,7 +428,7 @@ static bool follows(chi_remote_stream *s, const chi_remote_followed *f)
 	return does;
 }
 
-// known: what the other stream follows.
+// known: of the other stream.
 static choir_status queue_follow(
 		chi_remote_stream *s, const chi_remote_followed *f, const chi_remote_followed known[])
 {

@@ -97,7 +97,7 @@ static void forget(chi_csv_field *f)
 	f->plain = true;
 }
 
-// One text of each value. *plain: these are 0, 1, 2, ...
+// One text per value. *plain: 0, 1, 2, ...
 static choir_status take_distinct(
 		const chi_csv_schema *s, chi_csv_field *f, size_t n, const class_text texts[], bool *plain)
 {

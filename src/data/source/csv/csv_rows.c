@@ -109,7 +109,7 @@ static bool names_separator(const char *p)
 	return strncmp(p, "sep=", 4) == 0 && p[4] != '\0' && (p[5] == '\n' || p[5] == '\r');
 }
 
-// Excel's first line, or the only separator in the header.
+// Excel's first line, or the header's only separator.
 choir_status chi_csv_find_separator(chi_csv_rows *r)
 {
 	const char *p = r->buffer + r->at;
@@ -131,7 +131,7 @@ choir_status chi_csv_find_separator(chi_csv_rows *r)
 	return CHOIR_OK;
 }
 
-// A question mark stands for any byte.
+// "?" stands for any byte.
 static bool begins_with(const chi_csv_rows *r, const char *first, size_t n)
 {
 	bool same = r->length >= n;

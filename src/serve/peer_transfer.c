@@ -265,7 +265,7 @@ static bool locate(
 	return true;
 }
 
-// The proof is read after the bytes. changed: the server has freed memory since l was found.
+// The proof is read after the bytes. changed: the server has freed memory since.
 static bool read_at(const chi_served_reading *from, const chi_served_location *l, void *to,
 		uint64_t there, size_t bytes, bool *changed)
 {

@@ -102,7 +102,7 @@ choir_status chi_session_post(
 	return CHOIR_OK;
 }
 
-// The program will ask about the other streams next.
+// The program asks about the other streams next.
 static void tell_reached(chi_session *s)
 {
 	chi_pack p = { 0 };
@@ -161,7 +161,7 @@ choir_status chi_session_send(chi_session *s)
 	return broken ? choir_fail(CHOIR_NO_MEMORY, "out of memory: a message") : CHOIR_OK;
 }
 
-// The lock is held, here and in the next function.
+// The lock is held, also in the next function.
 static void show_progress(chi_served_stream *s)
 {
 	chi_session *session = s->session;
@@ -391,7 +391,7 @@ static void close_stream(chi_session *s, chi_served_stream **at)
 	chi_cond_signal(&stream->changed);
 }
 
-// On another host a process of this number is another one.
+// On another host the number is another process's.
 static choir_status lend(chi_session *s, chi_unpack *u)
 {
 	const chi_handshake *h = &s->program->handshake;

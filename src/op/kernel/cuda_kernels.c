@@ -86,7 +86,7 @@ static choir_status add_host_kernel(const chi_kernel_spec *spec)
 	return chi_kernel_add_dtypes(table, spec->dtypes);
 }
 
-// The library's kernels come first and win ties.
+// The library's kernels win ties.
 choir_status chi_cuda_kernels_add(void)
 {
 	const choir_cuda_plugin *plugin = chi_cuda_plugin();

@@ -236,8 +236,8 @@ choir_status chi_dnn_gru(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Also adds dy to the gradients of the cell and the state. Returns h elements of the previous time
-// step: of its row, `part` parts from the end, or of in[2].
+// Also adds dy to the gradients of cell and state. Returns h elements of the previous time step:
+// of its row, `part` parts from the end, or in[2].
 static float *widen_row(const layer *l, int64_t part, int64_t i, int64_t k)
 {
 	const choir_buffer *in = l->call->in;

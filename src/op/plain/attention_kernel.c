@@ -194,7 +194,7 @@ static choir_status score_back(const head *h, const gradients *g, int64_t first,
 	return CHOIR_OK;
 }
 
-// From the last block, which sees all keys and so initialises their gradients.
+// From the last block, which sees all keys: it initialises their gradients.
 static choir_status backward(const head *h, const gradients *g)
 {
 	const int64_t last = (h->queries - 1) / BLOCK * BLOCK;

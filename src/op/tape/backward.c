@@ -210,8 +210,7 @@ static choir_status hand_over_first(pass *p)
 	return CHOIR_OK;
 }
 
-// Contributions may be wider or narrower. A 16-bit copy of an f32 tensor takes f32, unless the
-// program wants its gradient.
+// A 16-bit copy of an f32 tensor takes f32, unless the program wants its gradient.
 static choir_dtype dtype_of(const account *a)
 {
 	return a->source ? a->tensor->dtype : chi_precision_gradient(a->tensor);
@@ -340,7 +339,7 @@ static choir_status go_through(pass *p, const nodes *list)
 	return CHOIR_OK;
 }
 
-// Lets step() drop results that y does not depend on. A nested segment may use them until here.
+// Lets step() drop results that y does not depend on, which a nested segment may use until here.
 static void let_all_die(const nodes *list)
 {
 	for (size_t i = 0; i < list->count; i++)

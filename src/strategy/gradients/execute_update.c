@@ -72,7 +72,7 @@ static choir_status prepare_sum_buffers(chi_pending_update *u, chi_pending_varia
 	return CHOIR_OK;
 }
 
-// Updates of several workers may write one variable at the same time.
+// Several workers' updates may write one variable at once.
 static bool is_only_worker(const chi_pending_update *u)
 {
 	return u->strategy->workers == 1;

@@ -13,7 +13,7 @@ typedef struct chi_overlap_workers chi_overlap_workers;
 
 choir_status chi_overlap_workers_choose(choir_strategy *s);
 // On all workers, with one result. Needs host memory and, unless the option is on, a free core on
-// every worker.
+// each.
 choir_status chi_overlap_workers_open(choir_strategy *s);
 void chi_overlap_workers_close(choir_strategy *s);
 
@@ -23,6 +23,6 @@ void chi_overlap_workers_begin(struct chi_pending_update *u);
 void chi_overlap_workers_wake(const choir_strategy *s);
 // After all have applied. Returns the thread's first failure.
 choir_status chi_overlap_workers_finish(struct chi_pending_update *u);
-// Waits until the thread uses nothing of the run. A failed run aborts exchanges; the thread's
-// failure fails it.
+// Waits until the thread uses nothing of the run. A failed run aborts exchanges; a failed exchange
+// fails it.
 void chi_overlap_workers_rest(const choir_strategy *s);

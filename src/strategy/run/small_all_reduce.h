@@ -12,9 +12,9 @@ typedef struct {
 	const void *data;
 } chi_small_all_reduce_part;
 
-// The gate's word: bit 0: the run has failed; bit 1: the replica has returned; then 15 bits count
-// small all-reduces and 15 sync points, wrapping. Two parts alternate: one is overwritten only
-// after all have arrived at the next sum.
+// The gate's word: bit 0: the run has failed; bit 1: the replica has returned; 15 bits count small
+// all-reduces and 15 sync points, wrapping. Two parts alternate: one is overwritten only after all
+// have arrived at the next sum.
 typedef struct chi_small_all_reduce {
 	chi_gate gate;
 	chi_small_all_reduce_part part[2];

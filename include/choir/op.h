@@ -34,8 +34,8 @@ choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
 
 // Gives a view of t with a count, for example of the examples whose sum t holds. MEAN over
-// replicas then divides by the sum of the counts. Either all replicas' tensors have a count, or
-// none. Results of operations have none.
+// replicas then divides by the sum of the counts. All replicas' tensors have a count, or none.
+// Results of operations have none.
 choir_tensor *choir_with_count(choir_tensor *t, int64_t count);
 
 // Elementwise, two operands
@@ -205,7 +205,7 @@ choir_tensor *choir_transpose(choir_tensor *x, const int axes[]);
 choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices);
 
 // Makes a row for each index (u8, i32 or i64), with 1 at the index, else 0: [..] gives [.., depth]
-// of dtype. An index not below depth gives zeros. No gradient.
+// of dtype. Other indices give zeros. No gradient.
 choir_tensor *choir_one_hot(choir_tensor *indices, int64_t depth, choir_dtype dtype);
 
 // Products. f32 and f64.

@@ -59,8 +59,8 @@ typedef struct {
 	chi_frame frame;
 } chi_message;
 
-// Collectives have tags below CHI_TAGS, their rests tags from there to CHOIR_TRANSPORT_TAGS. One
-// receive per worker and tag may be active. data must not change until the wait. NULL, for up to
+// Collectives have tags below CHI_TAGS, rests those up to CHOIR_TRANSPORT_TAGS. One receive per
+// worker and tag may be active. data must not change until the wait. NULL, for up to
 // CHI_MESSAGE_CAPACITY bytes: m->data gets them. A failure ends the cluster.
 choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 		const chi_fingerprint *f, const void *data, size_t bytes);

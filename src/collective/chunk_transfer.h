@@ -7,7 +7,7 @@
 #include "collective/chunked_algorithm.h"
 #include "collective/tree.h"
 
-// The lock is held while something is queued.
+// Locked while something is queued.
 typedef struct {
 	chi_mutex lock;
 	chi_stream *stream;

@@ -3,7 +3,7 @@
 // is a chunk of its rendezvous, so even a failed wait returns after it.
 //
 // Small sums are exchanged in buckets: all that a thread has joined when it waits. Buckets need
-// one device per worker, so that all workers join and wait in the same order.
+// one device per worker, so that all join and wait in one order.
 #include "collective/multi_worker.h"
 
 #include "base/hash.h"

@@ -1,8 +1,8 @@
 // Exchanges of memory between workers: the host's, or a device's if the transport takes it.
 // Numbers and fingerprints show whether all make the same one (docs/decisions/0028, 0060).
 //
-// One thread at a time uses a group, in the same order on all workers. A second one, with another
-// tag, may work at the same time.
+// One thread at a time uses a group, in one order on all workers. A second one, with another tag,
+// may work meanwhile.
 #pragma once
 
 #include "base/alloc.h"
@@ -52,7 +52,7 @@ choir_status chi_process_group_abort(chi_process_group *p);
 choir_status chi_process_group_fail(chi_process_group *p);
 
 // own: this worker's maximal nodes, in order. Of c only dtype, elements and name are used. key: 0,
-// or a hash of what must be equal; if its fingerprint is cached, c->name is not used.
+// or a hash of what must be equal; a cached fingerprint replaces c->name.
 choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
 		const choir_collective *c, const choir_partial_sum own[], void *sum);
 // As above, in the memory of the stream's device, without key. The parts are final.

@@ -1,7 +1,6 @@
 // A gate's count only grows, so a slow member cannot mistake the round's next collective for its
-// own. A member has at most W = CHI_COMMUNICATOR_WINDOW open requests, and the ring has 2 W
-// rounds: a member that reuses the round of collective n has finished n + W, which all joined
-// after n.
+// own. A member has at most W = CHI_COMMUNICATOR_WINDOW open requests, and the ring 2 W rounds: a
+// member that reuses the round of collective n has finished n + W, which all joined after n.
 #include "collective/rendezvous.h"
 
 #include "base/alloc.h"

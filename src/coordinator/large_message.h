@@ -1,5 +1,5 @@
-// A message that refers to its large fields. On the same host, the receiver reads them from the
-// sender's memory, if the system allows it. Else the sender joins all bytes (0101).
+// A message that refers to its large fields. On one host, the receiver reads them from the
+// sender's memory, if the system allows it. Else all bytes are sent (0101).
 #pragma once
 
 #include "base/alloc.h"

@@ -1,5 +1,4 @@
-// A worker pulls values: at a run's beginning the variables that are read whole, and rows when
-// they are first read.
+// A worker pulls variables that are read whole at a run's beginning, rows at their first read.
 #include "coordinator/worker_pull.h"
 
 #include "base/clock.h"

@@ -15,8 +15,8 @@ struct choir_device {
 	void *self;
 	chi_atomic32 abandoned_waits; // whose streams may still run
 	chi_atomic32 staging_buffers;
-	// The address of a bool (const choir_device *), which releases the pool's unused memory and
-	// says whether there was any; 0: no pool.
+	// A bool (const choir_device *), which releases the pool's unused memory. False: none. 0: no
+	// pool.
 	chi_atomic64 release_unused;
 	chi_staging_buffer *quarantine;
 	chi_staging_buffer *pinned;

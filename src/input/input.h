@@ -114,7 +114,7 @@ void chi_read_ahead_halt(chi_read_ahead *a);
 bool chi_read_ahead_rewind(chi_read_ahead *a, int64_t *pass);
 // After the last taken step. False: ask the stream.
 bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p);
-// own: the status here. differs: the message for a worker whose signature is not worker 0's.
+// own: the status here. differs: the message for another signature than worker 0's.
 choir_status chi_input_check_creation(
 		choir_strategy *s, choir_status own, uint64_t signature, const char *differs);
 // CHOIR_STATE: they differ; names the first file and its worker.

@@ -1,5 +1,5 @@
-// Steps are read into the future batch's tensors. Each stores the position after it, so a save
-// ignores steps read ahead.
+// Steps are read into the future batch's tensors, each with the position after it: a save ignores
+// steps read ahead.
 //
 // After an end the thread begins the next pass, to fill shuffle buffers early. No lock is held
 // while data are read.

@@ -1,5 +1,5 @@
-// The number of a step's examples for each replica (docs/rules.md, section 9), computed from
-// numbers that all workers know.
+// The number of a step's examples for each replica (docs/rules.md, section 9), from numbers that
+// all workers know.
 #include "input/input.h"
 
 #include <string.h>

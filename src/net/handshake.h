@@ -1,5 +1,5 @@
 // The dialling end sends HELLO. The listening end answers WELCOME, or REFUSE with a reason. Both
-// compare protocol, job and facts. Until then frames have at most 4 KiB.
+// compare protocol, job and facts. Before, frames have at most 4 KiB.
 #pragma once
 
 #include "net/link.h"

@@ -1,5 +1,5 @@
-// An end of a connection sends a heartbeat when it has sent nothing for a while. The other end is
-// lost when nothing has arrived for longer. The caller passes the time.
+// An end of a connection sends a heartbeat after a silence. The other end is lost after a longer
+// one. The caller passes the time.
 #pragma once
 
 #include <stdbool.h>

@@ -40,9 +40,9 @@ typedef struct {
 	// A failure ends the peer.
 	choir_status (*frame)(
 			void *user, chi_peer *peer, const chi_net_frame *frame, const void *payload);
-	// The end of a peer that has joined or was dialled. This thread's last failure is the reason:
+	// A peer that has joined or was dialled ends. This thread's last failure is the reason:
 	// CHOIR_END with a text after a goodbye, CHOIR_PEER_LOST, CHOIR_TIMEOUT (no heartbeat),
-	// CHOIR_CORRUPT, or the status of a refusal.
+	// CHOIR_CORRUPT, or a refusal's status.
 	void (*lost)(void *user, chi_peer *peer, choir_status status);
 } chi_hub_owner;
 

@@ -130,7 +130,7 @@ static void forget_waiters(chi_served_waiter **at, const chi_peer *peer)
 	}
 }
 
-// Drops answers for a lost server. The lock is held.
+// Drops answers for a lost server. With the lock.
 static void forget(chi_session *s, const chi_peer *peer)
 {
 	forget_waiters(&s->early, peer);
@@ -262,7 +262,7 @@ void chi_session_answer_waiters(chi_session *s, chi_served_stream *stream, bool 
 	}
 }
 
-// The lock is held, here and below.
+// With the lock, here and below.
 
 // A closed stream runs its remaining commands.
 static chi_served_stream *find_closed(const chi_session *s, uint32_t number, uint64_t command)

@@ -18,7 +18,7 @@ uint64_t chi_session_requests(void)
 	return chi_atomic64_load(&requests);
 }
 
-// The lock is held, also in the next functions.
+// With the lock, also in the next functions.
 static void open_locked(
 		chi_served_stream *stream, chi_served_request *r, uint32_t server, chi_pack *p)
 {

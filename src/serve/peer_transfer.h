@@ -6,11 +6,11 @@
 // Between this server and another. push: from here to there.
 choir_status chi_session_transfer(
 		chi_served_stream *s, uint64_t here, uint64_t there, size_t bytes, bool push);
-// Asks another server when its stream reaches a command. The lock is held. NULL: no memory.
+// Asks another server when its stream reaches a command. With the lock. NULL: no memory.
 chi_served_request *chi_session_ask(
 		chi_served_stream *s, uint32_t server, uint32_t stream, uint64_t number);
 choir_status chi_session_await(chi_session *s, const chi_served_request *r);
-// Whether a server of this host shows its progress in its memory. The lock is held.
+// Whether a server of this host shows its progress in its memory. With the lock.
 bool chi_session_shows(const chi_session *s, uint32_t server);
 // Looks there for a short time. False: not yet, or it must be asked.
 bool chi_session_sees(chi_session *s, uint32_t server, uint32_t stream, uint64_t command);

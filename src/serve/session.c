@@ -14,7 +14,7 @@
 
 static const double IDLE = 3600; // seconds
 
-// Memory. The lock is held.
+// Memory. With the lock.
 
 static size_t position(const chi_session *s, uint64_t address)
 {
@@ -83,7 +83,7 @@ static void free_memory(chi_session *s, uint64_t address)
 	s->memory_count--;
 }
 
-// Messages. The lock is held.
+// Messages. With the lock.
 
 choir_status chi_session_post(
 		chi_session *s, chi_peer *peer, uint32_t server, uint16_t kind, chi_pack *pack)
@@ -161,7 +161,7 @@ choir_status chi_session_send(chi_session *s)
 	return broken ? choir_fail(CHOIR_NO_MEMORY, "out of memory: a message") : CHOIR_OK;
 }
 
-// The lock is held, also in the next function.
+// With the lock, also in the next function.
 static void show_progress(chi_served_stream *s)
 {
 	chi_session *session = s->session;
@@ -320,7 +320,7 @@ static chi_served_stream **find_stream(chi_session *s, uint32_t number)
 	return at;
 }
 
-// The lock is held, here and below.
+// With the lock, here and below.
 static void append(chi_served_stream *s, chi_served_task *t)
 {
 	if (s->first == NULL)

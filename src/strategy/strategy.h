@@ -122,7 +122,7 @@ static inline int chi_strategy_copy(
 	return v->copy_of_replica[s->first_replica + local_replica];
 }
 
-// The dtype in which gradients are summed over replicas (docs/decisions/0095).
+// Of sums of gradients (docs/decisions/0095).
 static inline choir_dtype chi_strategy_wire(const choir_strategy *s, choir_dtype dtype)
 {
 	return dtype == CHOIR_F32 && s->in_sync > 1 ? s->owner->options.wire : dtype;

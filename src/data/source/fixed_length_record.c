@@ -1,6 +1,6 @@
 // Records with fixed fields, as in CIFAR-10. Large unconverted fields are read into their columns
 // by scattered reads, others in blocks of whole pages, split in the cache. An incomplete last
-// record moves in front of the next block.
+// record moves to the next block.
 #include "data/dataset.h"
 
 #include <inttypes.h>

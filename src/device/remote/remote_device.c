@@ -83,7 +83,7 @@ static chi_remote_server *server_at(uint32_t number)
 			: (chi_remote_server *) (uintptr_t) chi_atomic64_load(&all.server[number]);
 }
 
-// The lock is held.
+// With the lock.
 static chi_remote_server *find_server(const char *address)
 {
 	const uint32_t count = chi_atomic32_load(&all.servers);

@@ -1,5 +1,5 @@
-// Operations for which libchoir-cuda has no kernel run on the host by the CPU's kernel, with
-// copies of inputs and results. All is queued, so the caller does not wait.
+// Operations without a kernel in libchoir-cuda run on the host by the CPU's, with copies of inputs
+// and results. All is queued: the caller does not wait.
 #include "op/kernel/cuda_kernels.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,7 @@
 // LSTM and GRU in 16 bits (extend/kernel_table.h). Gates, cells and states stay f32 between time
 // steps; the result's rows are rounded once. In bf16, products of states and weights, and of their
-// gradients, have bf16 operands and f32 sums; a call packs the weights once. In f16, products are
-// those of f32.
+// gradients, have bf16 operands and f32 sums; a call packs the weights once. f16 has f32's
+// products.
 #include "op/onednn/onednn_recurrent.h"
 
 #ifdef CHI_HAS_ONEDNN

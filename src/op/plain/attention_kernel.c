@@ -1,6 +1,6 @@
 // Only a block's scores are stored, so memory grows linearly with the length; the backward pass
-// recomputes them. Score rows are padded to a multiple of CHI_ROUND: a remainder loop would double
-// the time of short rows.
+// recomputes them. Score rows are padded to multiples of CHI_ROUND: a remainder loop would double
+// short rows' time.
 #include "op/plain/attention_kernel.h"
 
 #include <string.h>

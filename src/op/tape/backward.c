@@ -1,6 +1,6 @@
 // Three traversals find the operations that produced y, those that depend on a source, and each
-// gradient's number of contributions. The fourth, from the newest operation on, computes gradients
-// and recomputes segments, and delivers a source's gradient with its last contribution. Only the
+// gradient's number of contributions. The fourth, newest operation first, computes gradients,
+// recomputes segments, and delivers a source's gradient with its last contribution. Only the
 // program decides the order of sums.
 #include "op/precision/precision.h"
 #include "op/tape/tape.h"

@@ -25,7 +25,7 @@ struct choir_tape {
 // t is an alias of a source.
 choir_status chi_tape_add_read(choir_tape *tape, choir_tensor *t);
 
-// Records out as the result of op on in. NULL: no memory, and out is dropped.
+// NULL: no memory, and out is dropped.
 choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[],
 		const void *attributes, choir_tensor *out);
 

@@ -1,6 +1,6 @@
 // Fused: a chunk is updated when it is summed. Two-pass: sums are kept first; then any device
-// takes the next chunk of a copy in host memory, elsewhere the device with the sum. Writes begin
-// after every device has joined.
+// takes the next chunk of a copy in host memory, elsewhere the one with the sum. Writes begin
+// after all have joined.
 #include "strategy/gradients/execute_update.h"
 
 #include "base/clock.h"

@@ -21,7 +21,7 @@ typedef enum {
 	CHI_RETURNED
 } chi_replica_state;
 
-// Describes a call beyond its tensor. Replicas with different labels have diverged.
+// Replicas with different labels have diverged.
 typedef struct {
 	uint64_t hash;
 	const char *call;
@@ -130,8 +130,7 @@ void chi_run_abandon(chi_run *run, bool back);
 // For the default replica's run, which never ends.
 void chi_run_renew(chi_run *run);
 
-// Records the thread's last error; wakes all threads. local_replica: replicas for a merge or
-// update.
+// Records the thread's last error. local_replica: replicas for a merge or update.
 void chi_run_fail(chi_run *run, int local_replica);
 // After r's timeout. True: the run fails, naming the missing replica. False: r must wait on: its
 // tensors are in use.
@@ -143,9 +142,9 @@ void chi_run_wake_up(chi_run *run);
 // perhaps by r's timeout. point NULL: an update.
 choir_status chi_scheduler_wait(
 		chi_replica *r, const chi_atomic32 *flag, const struct chi_sync_point *point);
-// Gives free batons to replicas that may go on. The run's lock is held.
+// Gives free batons to replicas that may go on. With the run's lock.
 void chi_scheduler_wake(chi_run *run);
-// The replica with the baton of its device, or else local_replica. The run's lock is held.
+// The replica with its device's baton, else local_replica. With the run's lock.
 int chi_scheduler_holder(const chi_run *run, int local_replica);
 // Until no replica is left or another thread continues. thread: this one if it returns itself to
 // the idle list, or NULL.

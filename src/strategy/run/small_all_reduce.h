@@ -1,6 +1,6 @@
 // All-reduce of small tensors without a lock, if every device runs one replica in host memory. A
-// replica publishes its tensor, waits for the others, and sums all. The tensor stays until the
-// next small all-reduce or the run's end.
+// replica publishes its tensor, waits, and sums all. The tensor stays until the next small
+// all-reduce or the run's end.
 #pragma once
 
 #include "base/thresholds.h"

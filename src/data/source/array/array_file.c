@@ -1,5 +1,5 @@
 // The file's size is checked before memory is allocated. A plain file is read into the reader's
-// rows; a small compressed one is unpacked at its first use, a large one is a stream. Column-major
+// rows; a small compressed one is unpacked at its first use, a large one streamed. Column-major
 // values are reordered.
 #include "data/source/array/array.h"
 

@@ -1,5 +1,5 @@
-// Labels that are numbers are classes by their values, not by their texts, so 1 and 1.0 are one
-// class, and 10 follows 9. Keys are the values in one spelling, categories are the file's texts.
+// Labels that are numbers are classes by value: 1 and 1.0 are one class, and 10 follows 9. Keys
+// are the values in one spelling, categories the file's texts.
 #include "data/source/csv/csv.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// One read of all files. A column has whole numbers if all its fields are, else numbers, dates or
+// One read of all files. A column has whole numbers if all fields are, else numbers, dates or
 // text. Its distinct texts are categories. Only rows with the header's number of fields count.
 #include "data/source/csv/csv.h"
 

@@ -20,7 +20,7 @@ static size_t numerals(const char *p, const char *end)
 	return (size_t) (q - p);
 }
 
-// As 1,234,567.8: groups of three digits; the first may be shorter, and does not begin with 0.
+// As 1,234,567.8: groups of three digits; the first may be shorter, without a leading 0.
 static bool read_groups(const chi_csv_schema *s, const chi_csv_text *field, chi_decimal *d)
 {
 	enum { GROUP = 3, MAX = 18 }; // so few digits are exact

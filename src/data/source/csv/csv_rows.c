@@ -1,5 +1,5 @@
-// RFC 4180. An incomplete row moves to the buffer's start, and is parsed again after a read. So
-// there is no parser state, and the buffer holds the longest row.
+// RFC 4180. An incomplete row moves to the buffer's start, and is parsed again after a read: there
+// is no parser state, and the buffer holds the longest row.
 #include "data/source/csv/csv.h"
 
 #include <stdarg.h>

@@ -205,7 +205,7 @@ choir_tensor *choir_transpose(choir_tensor *x, const int axes[]);
 choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices);
 
 // Makes a row for each index (u8, i32 or i64), with 1 at the index, else 0: [..] gives [.., depth]
-// of dtype. Other indices give zeros. No gradient.
+// of dtype. An index not below depth gives zeros. No gradient.
 choir_tensor *choir_one_hot(choir_tensor *indices, int64_t depth, choir_dtype dtype);
 
 // Products. f32 and f64.

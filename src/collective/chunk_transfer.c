@@ -61,7 +61,7 @@ choir_status chi_chunk_algorithm_wait(void *self, int member, uint64_t request, 
 	CHOIR_TRY(chi_algorithm_wait(self, member, request, seconds));
 	chi_stream own = { r->base.group->devices[member], c->stream };
 	uint64_t event;
-	// Streams of results follow those of sums. This member comes first.
+	// Streams of results follow those of sums. This member's work comes first.
 	const int members = r->base.group->members;
 	for (int k = 0; c->in_stream && r->all_queued && k < r->streams; k++) {
 		const int i = (member + k) % members + (k < members ? members : 0);

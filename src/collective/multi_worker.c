@@ -466,7 +466,7 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 }
 
 // seconds limits the wait for this worker's devices, the cluster's timeout the exchange. After a
-// failure others may still read the collective in later rendezvous.
+// failure a member waits for the later rendezvous, where others may read its collective.
 static choir_status wait(void *self, int member, uint64_t request, double seconds)
 {
 	static chi_chunk_fn *const chunk[RENDEZVOUS_COUNT] = { local_reduce, exchange_with_workers,

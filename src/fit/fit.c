@@ -332,7 +332,7 @@ static choir_status next_batch(const fit *f, share *own)
 			: status;
 }
 
-// An end makes the save superfluous.
+// Before a save, which an end makes superfluous.
 static choir_status look_ahead(const fit *f, share *own)
 {
 	own->next = next_batch(f, own);

@@ -208,7 +208,7 @@ static choir_status take(chi_hub *h, chi_peer *p, const chi_net_frame *frame, co
 	return h->owner.frame(h->owner.user, p, frame, payload);
 }
 
-// A peer that ends drops messages until the other end has closed: after an earlier close, a
+// A peer that ends drops messages until the other end has closed: if this end closed first, a
 // message on its way here would fail before the goodbye is read.
 static choir_status receive(chi_hub *h, chi_peer *p)
 {

@@ -36,8 +36,10 @@ set(choir_sanitize_level -O1)
 if(CHOIR_SANITIZE STREQUAL "address" AND CMAKE_C_COMPILER_ID STREQUAL "Clang")
 	set(choir_sanitize_level -O0)
 endif()
-# Several hundred programs are linked with a sanitizer; LLVM's linker takes half the time.
-find_program(CHOIR_LLD ld.lld)
+# Several hundred programs are linked with a sanitizer; LLVM's linker takes half the time. A compiler for
+# another machine may not find it.
+include(CheckLinkerFlag)
+check_linker_flag(C -fuse-ld=lld CHOIR_LLD)
 if(CHOIR_SANITIZE AND CHOIR_LLD)
 	set(choir_sanitize_linker -fuse-ld=lld)
 endif()

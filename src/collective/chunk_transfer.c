@@ -1,6 +1,6 @@
 // The host never waits while it holds a lock. Chunks have their own streams, because only a
-// member's thread may use the member's stream, which waits for all of them. So have results from
-// other members: a member's next sum does not wait for them.
+// member's thread may use the member's stream, which waits in stream order for all of them. So
+// have results from other members: a member's next sum does not wait for them.
 #include "collective/chunk_transfer.h"
 
 #include "op/op.h"
@@ -61,10 +61,7 @@ choir_status chi_chunk_algorithm_wait(void *self, int member, uint64_t request, 
 	CHOIR_TRY(chi_algorithm_wait(self, member, request, seconds));
 	chi_stream own = { r->base.group->devices[member], c->stream };
 	uint64_t event;
-	// Streams of results follow those of sums. This member's work comes first.
-	const int members = r->base.group->members;
-	for (int k = 0; c->in_stream && r->all_queued && k < r->streams; k++) {
-		const int i = (member + k) % members + (k < members ? members : 0);
+	for (int i = 0; c->in_stream && r->all_queued && i < r->streams; i++) {
 		CHOIR_TRY(mark_chunk_stream(r, i, &event));
 		CHOIR_TRY(chi_stream_wait_event(&own, r->chunk_stream[i].stream, event));
 	}
@@ -90,14 +87,14 @@ static chi_stream *stream_of(const chi_chunk_task *h, int chunk_stream)
 	return h->algorithm->chunk_stream[chunk_stream].stream;
 }
 
-// After other's event (other may be NULL) and the chunk's previous operation. Locks member at's
+// After the chunk's previous operation and other's event (other may be NULL). Locks member at's
 // stream. For other kinds of streams the host waits first.
 static choir_status enter(chi_chunk_task *h, int at, chi_stream *other, uint64_t event)
 {
 	chi_stream *own = stream_of(h, at);
 	chi_stream *before = h->at == CHOIR_NONE || h->at == at ? NULL : stream_of(h, h->at);
-	chi_stream *after[2] = { other, before };
-	const uint64_t until[2] = { event, h->event };
+	chi_stream *after[2] = { before, other };
+	const uint64_t until[2] = { h->event, event };
 	for (int i = 0; i < 2; i++)
 		if (after[i] != NULL && after[i]->device->table != own->device->table) {
 			CHOIR_TRY(chi_stream_wait_up_to(after[i], until[i]));
@@ -236,9 +233,6 @@ void chi_chunk_begin(chi_chunk *g, chi_chunk_task *h, int at)
 	chi_partial_sums_begin(&g->partial_sums, h->algorithm->base.group->replicas, h->c->dtype,
 			&(choir_shape){ 1, { h->count } });
 	g->partial_sums.spent = &h->spent;
-	const choir_collective *c = h->round->c[at];
-	if (c->result != NULL && c->divisor == 1)
-		g->partial_sums.result = chi_element(c->result, c->dtype, h->first);
 }
 
 void chi_chunk_end(chi_chunk *g)
@@ -440,13 +434,7 @@ static choir_status deliver(chi_chunk_task *h, int from, const void *data, int m
 		return copy_to_other_kind(h, here, to, there, data);
 	}
 	const int at = there == here ? member : h->algorithm->base.group->members + member;
-	chi_stream *own = NULL; // it has its own sums before those of others
-	uint64_t event = 0;
-	if (there != here && is_in_stream(h)) {
-		own = stream_of(h, member);
-		CHOIR_TRY(mark_chunk_stream(h->algorithm, member, &event));
-	}
-	CHOIR_TRY(enter(h, at, own, event));
+	CHOIR_TRY(enter(h, at, NULL, 0));
 	return leave(h, at, chi_stream_copy(stream_of(h, at), to, data, bytes_of(h)));
 }
 
@@ -459,8 +447,7 @@ choir_status chi_chunk_deliver(
 		return CHOIR_OK;
 	if (c->result != NULL) {
 		void *own = chi_element(c->result, c->dtype, h->first);
-		if (data != own)
-			CHOIR_TRY(deliver(h, from, data, member, own));
+		CHOIR_TRY(deliver(h, from, data, member, own));
 		data = own;
 		if (shown != NULL)
 			*shown = own;

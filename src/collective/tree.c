@@ -66,7 +66,6 @@ void chi_partial_sums_begin(
 	sums->shape = *shape;
 	sums->n = 0;
 	sums->spent = NULL;
-	sums->result = NULL;
 }
 
 void chi_partial_sums_clear(chi_partial_sums *sums)
@@ -135,13 +134,11 @@ static void give_back(chi_partial_sums *sums, chi_buffer *b)
 static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 {
 	const int b = a + 1, to = may_overwrite(sums, a) ? a : may_overwrite(sums, b) ? b : CHOIR_NONE;
-	const bool whole = sums->node[a].lo == 0 && sums->node[b].hi == sums->replicas;
-	void *result = whole ? sums->result : NULL;
-	chi_buffer *into = to == CHOIR_NONE || result != NULL ? NULL : sums->buffer[to];
-	void *data = result != NULL ? result : to == CHOIR_NONE ? NULL : sums->node[to].data;
+	chi_buffer *into = to == CHOIR_NONE ? NULL : sums->buffer[to];
+	void *data = to == CHOIR_NONE ? NULL : sums->node[to].data;
 	if (into != NULL) {
 		chi_buffer_retain(into);
-	} else if (result == NULL) {
+	} else {
 		size_t bytes;
 		if (!chi_shape_bytes(&sums->shape, sums->dtype, &bytes) ||
 				(into = chi_buffer_new(stream->device, bytes)) == NULL)
@@ -164,7 +161,7 @@ static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 	give_back(sums, sums->buffer[a]);
 	give_back(sums, sums->buffer[b]);
 	sums->buffer[a] = into;
-	sums->own[a] = into != NULL;
+	sums->own[a] = true;
 	sums->node[a].data = data;
 	sums->node[a].hi = sums->node[b].hi;
 	take_out(sums, b);

@@ -46,7 +46,6 @@ typedef struct {
 	bool own[CHI_MAX_PARTIAL_SUMS];
 	// Memory of added nodes, to release after waiting for the stream. NULL: each addition waits.
 	chi_buffer **spent;
-	void *result; // for the sum of all replicas; NULL: any memory
 } chi_partial_sums;
 
 void chi_partial_sums_begin(

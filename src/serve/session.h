@@ -25,8 +25,9 @@ typedef struct {
 	uint64_t address, incarnation;
 } chi_served_reading;
 
-// Servers of this host read it after the memory. Equal releases: no memory has moved. Stream n, at
-// n % CHI_SERVED_PROGRESS: n << CHI_SERVED_COUNT, and its done commands unless one has failed.
+// Servers of this host read it after the memory. Equal releases: no memory has moved. Progress of
+// stream n, at n % CHI_SERVED_PROGRESS: n << CHI_SERVED_COUNT, and its done commands unless one
+// has failed.
 enum { CHI_SERVED_PROGRESS = 64, CHI_SERVED_COUNT = 40 };
 typedef struct {
 	uint64_t incarnation;

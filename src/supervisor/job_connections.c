@@ -225,7 +225,7 @@ choir_status chi_job_open_hub(choir_supervisor *s)
 	return s->hub == NULL ? CHOIR_NO_MEMORY : listen_at(s);
 }
 
-// Of a killed coordinator.
+// Of a killed coordinator and its servers.
 static void remove_task_sockets(const choir_supervisor *s)
 {
 	char path[CHI_JOB_ADDRESS];

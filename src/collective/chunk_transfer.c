@@ -1,6 +1,6 @@
 // The host never waits while it holds a lock. Chunks have their own streams, because only a
-// member's thread may use the member's stream, which waits in stream order for all of them. So
-// have results from other members: a member's next sum does not wait for them.
+// member's thread may use the member's stream, which waits for all of them. So have results from
+// other members: a member's next sum does not wait for them.
 #include "collective/chunk_transfer.h"
 
 #include "op/op.h"

@@ -1,5 +1,5 @@
-// Places in files at which the number of the next element is known, for sources that count records
-// by reading them. A checkpoint saves some before its position. Threads: any.
+// Places in files with a known number of the next element, for sources that count records by
+// reading them. A checkpoint saves some before its position. Threads: any.
 #pragma once
 
 #include "base/lock.h"

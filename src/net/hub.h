@@ -1,5 +1,5 @@
-// A process's connections: in chi_hub_step a hub listens, dials, shakes hands, sends heartbeats,
-// and gives frames to its owner. One thread uses it, except for chi_hub_wake.
+// A process's connections: chi_hub_step listens, dials, shakes hands, sends heartbeats, and gives
+// frames to the owner. One thread uses it, except for chi_hub_wake.
 #pragma once
 
 #include "net/handshake.h"

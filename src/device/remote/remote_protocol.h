@@ -21,7 +21,7 @@ enum {
 	CHI_REMOTE_DATA,
 	// Server to program: bytes u64 of commands done since the last CREDIT.
 	CHI_REMOTE_CREDIT,
-	// Server to program, the answer to LEND: the server can read the program's memory.
+	// The answer to LEND: the server can read the program's memory.
 	CHI_REMOTE_READS,
 	// Server to server: token u64, incarnation u64 of the program, and a request.
 	CHI_REMOTE_WRITE, // address u64, then the bytes

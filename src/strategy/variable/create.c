@@ -1,5 +1,4 @@
-// If all replicas create a variable, replica 0 makes it. Shards are variables; their parent has no
-// copies.
+// Replica 0 makes replicas' variables. Shards are variables; their parent has no copies.
 #include "strategy/variable/create.h"
 
 #include "base/clock.h"

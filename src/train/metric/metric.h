@@ -25,8 +25,7 @@ typedef enum {
 	CHI_METRIC_AUC
 } chi_metric_kind;
 
-// In f64: some single ones, then some of k elements each. Kinds without them have a total and a
-// count.
+// In f64: single ones, then some of k elements each. Kinds without them have a total and a count.
 enum { CHI_METRIC_SUMS = 4 };
 typedef struct {
 	size_t sums, of_k;

@@ -61,7 +61,10 @@ choir_status chi_chunk_algorithm_wait(void *self, int member, uint64_t request, 
 	CHOIR_TRY(chi_algorithm_wait(self, member, request, seconds));
 	chi_stream own = { r->base.group->devices[member], c->stream };
 	uint64_t event;
-	for (int i = 0; c->in_stream && r->all_queued && i < r->streams; i++) {
+	// Streams of results follow those of sums. What this member does is done first.
+	const int members = r->base.group->members;
+	for (int k = 0; c->in_stream && r->all_queued && k < r->streams; k++) {
+		const int i = (member + k) % members + (k < members ? members : 0);
 		CHOIR_TRY(mark_chunk_stream(r, i, &event));
 		CHOIR_TRY(chi_stream_wait_event(&own, r->chunk_stream[i].stream, event));
 	}
@@ -87,14 +90,14 @@ static chi_stream *stream_of(const chi_chunk_task *h, int chunk_stream)
 	return h->algorithm->chunk_stream[chunk_stream].stream;
 }
 
-// After the chunk's previous operation and other's event (other may be NULL). Locks member at's
+// After other's event (other may be NULL) and the chunk's previous operation. Locks member at's
 // stream. For other kinds of streams the host waits first.
 static choir_status enter(chi_chunk_task *h, int at, chi_stream *other, uint64_t event)
 {
 	chi_stream *own = stream_of(h, at);
 	chi_stream *before = h->at == CHOIR_NONE || h->at == at ? NULL : stream_of(h, h->at);
-	chi_stream *after[2] = { before, other };
-	const uint64_t until[2] = { h->event, event };
+	chi_stream *after[2] = { other, before };
+	const uint64_t until[2] = { event, h->event };
 	for (int i = 0; i < 2; i++)
 		if (after[i] != NULL && after[i]->device->table != own->device->table) {
 			CHOIR_TRY(chi_stream_wait_up_to(after[i], until[i]));
@@ -434,7 +437,13 @@ static choir_status deliver(chi_chunk_task *h, int from, const void *data, int m
 		return copy_to_other_kind(h, here, to, there, data);
 	}
 	const int at = there == here ? member : h->algorithm->base.group->members + member;
-	CHOIR_TRY(enter(h, at, NULL, 0));
+	chi_stream *own = NULL; // it has its own sums before those of others
+	uint64_t event = 0;
+	if (there != here && is_in_stream(h)) {
+		own = stream_of(h, member);
+		CHOIR_TRY(mark_chunk_stream(h->algorithm, member, &event));
+	}
+	CHOIR_TRY(enter(h, at, own, event));
 	return leave(h, at, chi_stream_copy(stream_of(h, at), to, data, bytes_of(h)));
 }
 

@@ -186,7 +186,8 @@ static choir_status gradients_precede(chi_replica *r, chi_device_gradients *list
 			s->first[r->device + 1] - s->first[r->device] != 1 || list->has_sparse)
 		return chi_stream_wait(stream);
 	list->queued = stream;
-	r->ends_later = true;
+	// An accelerator's memory is scarce: its frame is emptied before the update takes memory.
+	r->ends_later = !stream->device->table->accelerator;
 	return chi_stream_record_event(stream, &list->event);
 }
 

@@ -59,21 +59,21 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 //
 // After a failure the earlier steps are unchanged. Fails as choir_strategy_save. CHOIR_INVALID:
 // metadata has no number for .best_metric. CHOIR_STATE: the directory's ".lock" was removed or
-// replaced; the manager saves no more. An asynchronous write's failure is returned once, by the
-// next save, check or wait; such a save has still saved the new state.
+// replaced; the manager saves no more. The next save, check or wait returns an asynchronous
+// write's failure, once; such a save has saved the new state.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
 		choir_checkpoint_manager *m, const char *metadata);
 
-// On the chief, returns a known failure of an asynchronous write, without waiting. Call this after
-// each step: it also prepares memory for the first save.
+// On the chief, returns a known failure of an asynchronous write, without waiting. Call it after
+// each step: it prepares memory for the first save.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 
 // Waits until all saves are on the disk.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m);
 
-// Restores the last complete save, and skips and logs damaged saves. CHOIR_NOT_FOUND: no save is
-// complete. CHOIR_INVALID, and nothing changes: another program made the save. CHOIR_IO: the
-// system refused to read a save.
+// Restores the last complete save, and logs damaged ones. CHOIR_NOT_FOUND: no save is complete.
+// CHOIR_INVALID, and nothing changes: another program made the save. CHOIR_IO: a save cannot be
+// read.
 CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
 
 // Restores the step of this number. CHOIR_CORRUPT: it is damaged. Otherwise fails as

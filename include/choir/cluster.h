@@ -63,7 +63,7 @@ choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
 // Leaves the cluster and frees it. First free everything made with c, and finish what others need.
-// With MPI, waits until the others leave, for at most .timeout, but not after a failure. If Choir
+// With MPI, waits for the others to leave, at most .timeout, but not after a failure. If Choir
 // initialized MPI, it finalizes MPI for good.
 void choir_cluster_free(choir_cluster *c);
 

@@ -8,10 +8,10 @@
 // are numbered from 0; number i is on server (i mod number of servers).
 //
 // At the start of each run a worker gets the servers' values of the variables that it has read
-// before, and other variables when it first reads them. If a variable is only read by rows, as in
-// an embedding, only these rows and their gradients are sent. A closure's changes of variables
-// (gradients, assign, assign_add, assign_sub) are applied exactly once, even if the closure runs
-// again after the loss of a worker. Other effects may happen several times.
+// before, and others at their first read. If a variable is only read by rows, as in an embedding,
+// only these rows and their gradients are sent. A closure's changes of variables (gradients,
+// assign, assign_add, assign_sub) are applied exactly once, even if the closure runs again after
+// the loss of a worker. Other effects may repeat.
 //
 // Errors: a process with another key, program or table cannot join; its error says what differs.
 // If a server is lost, all calls fail with CHOIR_PEER_LOST, and name it. CHOIR_UNSUPPORTED: an
@@ -126,10 +126,10 @@ typedef struct choir_remote_value choir_remote_value;
 // waits for the servers and the first worker. If the program then reads, saves or writes
 // variables, or runs s, Choir waits for running closures, starts no others, and fetches all
 // values, slots and counters. After a read or save, closures go on. After a write, restore or run,
-// they wait until the program reads a variable or makes another call with c, which first sets the
-// servers' values. CHOIR_INVALID also: an empty table; no .build.
-// CHOIR_STATE: s has variables or a coordinator; the task is not a coordinator; the address is in
-// use. CHOIR_TIMEOUT: a server or the first worker has not joined within .start_timeout.
+// they wait until the program reads a variable or calls c again, which first sets the servers'
+// values. CHOIR_INVALID also: an empty table; no .build. CHOIR_STATE: s has variables or a
+// coordinator; the task is not a coordinator; the address is in use. CHOIR_TIMEOUT: a server or
+// the first worker has not joined within .start_timeout.
 choir_coordinator *choir_coordinator_new(
 		choir_strategy *s, choir_task *t, const choir_coordinator_options *o);
 // Ends the job; waits at most 2 seconds for workers and servers. The strategy's variables keep the

@@ -47,7 +47,7 @@ CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *
 // replicas share.
 
 // Makes a destination of up to 64 different devices, such as "cpu:0,cpu:1", which need not be the
-// strategy's. NULL: all devices that run replicas.
+// strategy's. NULL: all that run replicas.
 choir_value *choir_cross_destination(choir_cross *x, const char *devices);
 
 // Gives the sum or mean of v over replicas, mirrored on the destination's devices. All tensors

@@ -43,8 +43,8 @@ typedef struct {
 CHOIR_MUST_CHECK choir_status choir_device_describe(
 		const choir_device *d, choir_device_info *info);
 
-// Writes line i (from 0) of a report on a kind of devices ("gpu" only): the driver, the libraries
-// and each device, or why there is none. False: after the last line.
+// Writes line i (from 0) of a report on the kind "gpu": the driver, the libraries and each device,
+// or why there is none. False: after the last line.
 bool choir_device_report(const char *kind, int i, char *line, size_t size);
 
 CHOIR_C_END

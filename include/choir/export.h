@@ -47,7 +47,7 @@ typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 //
 // The struct lives in C until the end of the block, in C++ until the end of the full expression:
 // there write CHOIR_OPTIONS as an argument of the call, not inside another CHOIR_OPTIONS. For a
-// longer life, declare a variable and set its size:
+// longer life:
 //     choir_schedule drops = { .size = sizeof(drops), .kind = CHOIR_SCHEDULE_STEP, .steps = 100 };
 #ifndef __cplusplus
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })

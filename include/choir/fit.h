@@ -40,23 +40,23 @@ typedef struct {
 	// one model.
 	choir_metric *const *metrics;
 	size_t n_metrics;
-	// If labels are classes, from 0 to n_classes - 1: a factor of the loss for each class. As in
-	// Keras, not of val_loss or of choir_evaluate. Copied.
+	// If labels are classes, 0 to n_classes - 1: factors of their losses. As in Keras, not in
+	// val_loss and choir_evaluate. Copied.
 	const double *class_weights;
 	size_t n_classes;
 	// The layer whose regularization loss (layer.h) is added to the loss, also in evaluation.
 	// NULL: .layer.
 	choir_layer *regularized;
-	// A replica's steps in place of those with .loss, as for several losses. They update the
-	// metrics, which may be a MEAN and alone name the logs. train_step also minimizes. Without
-	// .layer and .forward, choir_predict does not work.
+	// A replica's steps in place of those with .loss. They update the metrics, which may be a MEAN
+	// and alone name the logs. train_step also minimizes. Without .layer and .forward,
+	// choir_predict does not work.
 	choir_replica_fn *train_step, *test_step;
 	// Off: checkpoints do not keep the progress (choir_model_set_progress). Default: on.
 	choir_toggle saved;
 	// The column of the lengths of sequences with padding (nn.h): choir_layer_apply_sequences
 	// applies .layer. If results are [n, t, .., c], the loss and the metrics get time steps as
 	// examples, [n t, .., c], without padding: an example's loss is the mean of its time steps.
-	// Results of .forward have time steps if their rank is 3 or more. NULL: none.
+	// .forward's results have time steps if their rank is 3 or more. NULL: none.
 	const char *lengths;
 } choir_model_options;
 
@@ -102,7 +102,7 @@ typedef struct {
 // The progress so far; of NULL: zeros.
 choir_fit_progress choir_model_progress(const choir_model *m);
 // For programs that save the progress themselves: the next choir_fit continues from p. The current
-// weights become those of the best epoch, if any.
+// weights become the best epoch's.
 CHOIR_MUST_CHECK choir_status choir_model_set_progress(
 		choir_model *m, const choir_fit_progress *p);
 
@@ -153,7 +153,7 @@ typedef struct {
 } choir_reduce_on_plateau;
 
 // Keras' EarlyStopping (Prechelt 1998). An epoch improves if its log is better than the best by
-// more than min_delta, and not NAN.
+// more than min_delta.
 typedef struct {
 	size_t size;
 	const char *log; // NULL: "val_loss"
@@ -162,8 +162,8 @@ typedef struct {
 	int64_t patience; // epochs without improvement; 0: 1
 	// On: choir_fit ends with the best epoch's weights. ON_READ variables (batch normalization's
 	// statistics) get the mean of that epoch's components, so val_loss may differ a little. If a
-	// checkpoint lacks these weights, because the option was off, choir_fit warns, and the next
-	// epoch is the best so far. Default: off.
+	// checkpoint lacks these weights, choir_fit warns, and the next epoch is the best so far.
+	// Default: off.
 	choir_toggle restore_best_weights;
 } choir_early_stopping;
 
@@ -203,16 +203,16 @@ typedef struct {
 	void *user; // of the functions below
 	// In place of choir_checkpoint_manager_save.
 	choir_callback_fn *save;
-	// Called if a save failed with CHOIR_IO or CHOIR_NO_MEMORY (choir_error), except after a stop;
-	// perhaps only on the chief. If it fails or is NULL, choir_fit fails.
+	// Called if a save failed with CHOIR_IO or CHOIR_NO_MEMORY, except after a stop; perhaps only
+	// on the chief. If it fails or is NULL, choir_fit fails.
 	choir_callback_fn *unsaved;
 	// For the workers of a parameter server, in place of data. Each worker trains an epoch with
 	// its own data. Callbacks and logs of steps are those of worker 0. Several workers cannot
 	// save. The model needs .input and .labels.
 	choir_worker_data_fn *worker_data;
 	// Trains steps in place of choir_fit, which counts no batches, as for closures
-	// (coordinator.h). CHOIR_END: the epoch ends; CHOIR_OK: choir_fit saves, and calls it again.
-	// data may be NULL.
+	// (coordinator.h). CHOIR_END: the epoch ends; CHOIR_OK: choir_fit saves, and calls again. data
+	// may be NULL.
 	choir_callback_fn *train_steps;
 } choir_fit_options;
 

@@ -43,8 +43,8 @@ typedef struct choir_input_options {
 	// section 9).
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
-	// If the program connects workers: their number, and this one's index. Each has as many
-	// replicas as the strategy, and its data end independently. Both 0: the strategy's.
+	// If the program connects workers: their number, and this one's index. Each has the strategy's
+	// replicas, and its data end independently. Both 0: the strategy's.
 	int workers, worker;
 	// Each replica takes a whole batch of the dataset. With DATA, batch i of a step goes to
 	// replica i of the job. With other policies, a worker's batches go to its replicas in order.
@@ -84,7 +84,7 @@ CHOIR_MUST_CHECK choir_status choir_cluster_compare_files(
 		choir_cluster *c, const choir_files *files);
 
 // Makes a memory dataset of the first worker's data on all workers of s, which all make this call,
-// outside of replicas. Ignores columns[i].data and examples of the others.
+// outside of replicas. Ignores the others' columns[i].data and examples.
 choir_dataset *choir_strategy_make_memory_dataset(
 		choir_strategy *s, int64_t examples, size_t n, const choir_column columns[]);
 
@@ -109,9 +109,8 @@ typedef choir_dataset *choir_dataset_fn(const choir_input_context *context, void
 choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 		choir_strategy *s, choir_dataset_fn *fn, void *user, const choir_input_options *o);
 
-// Frees data before its strategy does; NULL is allowed. Its batches can then only be freed or
-// refilled by another dataset. Checkpoints no longer contain its position. No call may be using
-// data. All workers make this call.
+// Frees data before its strategy does. Its batches can then only be freed or refilled by another
+// dataset. Checkpoints lack its position. All workers make this call.
 void choir_distributed_dataset_free(choir_distributed_dataset *data);
 
 // Fills *batch with the next global batch. Each column becomes a per-replica leaf of its name, of
@@ -143,8 +142,8 @@ typedef struct choir_input_position {
 	int64_t seek_points;
 	int64_t seek_point[CHOIR_INPUT_SEEK_POINTS][CHOIR_INPUT_SEEK_POINT_NUMBERS];
 } choir_input_position;
-// Saves the position of the next batch. If data has failed, saves the start of the failed step, or
-// the target of the failed rewind or restore.
+// Saves the position of the next batch: after a failure, the start of the failed step, or the
+// target of the failed rewind or restore.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 		const choir_distributed_dataset *data, choir_input_position *position);
 // Restores a position: the next batch has the bits of the batch after the save. With DATA, or with

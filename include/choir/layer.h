@@ -102,9 +102,9 @@ choir_layer *choir_self_attention_new(
 // The GRU also has "name/recurrent_bias".
 choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
 choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
-// Applies forward to x [n, t, ..], and backward to x in reverse order of time, reverses the
-// latter's result, and joins both along the last axis (Schuster, Paliwal 1997). If both layers end
-// with choir_last_timestep_new, the results are [n, ..], as in Keras without return_sequences.
+// Applies forward to x [n, t, ..], and backward in reverse order of time, reverses the latter's
+// result, and joins both along the last axis (Schuster, Paliwal 1997). If both layers end with
+// choir_last_timestep_new, the results are [n, ..], as in Keras without return_sequences.
 choir_layer *choir_bidirectional_new(choir_layer *forward, choir_layer *backward);
 // Takes the last time step: [n, t, ..] gives [n, ..].
 choir_layer *choir_last_timestep_new(void);
@@ -132,8 +132,8 @@ choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
 // other pools, batch or group normalization, upsampling or flatten.
 choir_tensor *choir_layer_apply_sequences(choir_layer *l, choir_tensor *x, choir_tensor *lengths);
 // Gives the sum of penalties of l's variables with a regularizer (scope.h), divided by the number
-// of replicas: a scalar in r's frame, to add to choir_replica_average_loss. A layer that occurs
-// twice counts twice. CHOIR_STATE: r belongs to another strategy.
+// of replicas: a scalar in r's frame, to add to choir_replica_average_loss. A repeated layer
+// counts twice. CHOIR_STATE: r belongs to another strategy.
 choir_tensor *choir_layer_regularization_loss(choir_layer *l, choir_replica *r);
 // Sets the precision of l, and of layers inside it that have none, before l is applied. DEFAULT:
 // the frame's. CHOIR_INVALID: AUTO.

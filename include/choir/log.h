@@ -9,7 +9,7 @@ CHOIR_C_BEGIN
 typedef enum { CHOIR_LOG_WARNING = 1, CHOIR_LOG_INFO, CHOIR_LOG_DEBUG } choir_log_level;
 
 // Gets one line, without a line end, valid only during the call. Several threads may call the
-// function at the same time. It may call Choir, which then drops messages on the same thread.
+// function at once. It may call Choir, which then drops messages on this thread.
 typedef void choir_log_fn(choir_log_level level, const char *line, void *user);
 
 // Sets the function for messages of level max and more severe ones. NULL (the default) drops all.

@@ -18,8 +18,8 @@ typedef enum {
 	CHOIR_METRIC_MEAN_SQUARED_ERROR, // mean of e^2
 	CHOIR_METRIC_ROOT_MEAN_SQUARED_ERROR, // the square root of that mean
 	CHOIR_METRIC_MEAN_ABSOLUTE_ERROR, // mean of |e|
-	// 1 - (sum of e^2) / (sum of (target - mean of all targets)^2); NAN if all targets are equal,
-	// or differ by less than the rounding of these sums.
+	// 1 - (sum of e^2) / (sum of (target - mean of all targets)^2); NAN if all targets are equal
+	// up to the rounding of these sums.
 	CHOIR_METRIC_R2,
 	// exp of the mean of choir_sparse_softmax_cross_entropy, with labels [n, ..] and logits [n,
 	// .., classes]

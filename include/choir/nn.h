@@ -58,7 +58,7 @@ choir_tensor *choir_combine_rows(
 // Convolutions and pools of images
 //
 // x is [n, h, w, c]: n images of h rows, w columns and c channels. size is a window's height and
-// width, in pixels. stride is the distance between windows.
+// width, stride the distance between windows, in pixels.
 // - padding 0 or more: the number of zeros on each side. There are (h + 2 padding - size) / stride
 //   + 1 windows along h, rounded down.
 // - padding CHOIR_PADDING_SAME: there are h / stride windows along h, rounded up. Half of the
@@ -252,7 +252,7 @@ choir_tensor *choir_sparse_softmax_cross_entropy_smoothed(
 		choir_tensor *labels, choir_tensor *logits, double smoothing);
 
 // Other losses are means over all axes but the first: [n, ...] gives [n]. Operands have equal
-// shapes, but one may lack a last axis of 1, as in Keras, or be a scalar.
+// shapes; one may lack a last axis of 1, as in Keras, or be a scalar.
 
 // (prediction - target)^2.
 choir_tensor *choir_mean_squared_error(choir_tensor *targets, choir_tensor *predictions);

@@ -34,8 +34,8 @@ choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
 
 // Gives a view of t with a count, for example of the examples whose sum t holds. MEAN over
-// replicas then divides by the sum of the counts. Either all replicas' tensors have a count, or
-// none. Results of operations have none.
+// replicas then divides by the sum of the counts. All replicas' tensors have a count, or none.
+// Results of operations have none.
 choir_tensor *choir_with_count(choir_tensor *t, int64_t count);
 
 // Elementwise, two operands

@@ -78,9 +78,9 @@ typedef struct {
 	// STEP, EXPONENTIAL: of each drop; 0: 0.1. COSINE, POLYNOMIAL: at the end, between 0 and 1.
 	// ONE_CYCLE: at step 0; 0: 0.04.
 	double factor;
-	// FUNCTION: gives the learning rate, finite and 0 or more, the same for the same step. Each
-	// update calls it once, in order, on a thread of the run. choir_optimizer_learning_rate, and
-	// so the logs of choir_fit, call it, too. Must not call Choir.
+	// FUNCTION: gives a step's learning rate, always the same, finite and 0 or more. Each update
+	// calls it once, in order, on a thread of the run. choir_optimizer_learning_rate and the logs
+	// of choir_fit call it, too. Must not call Choir.
 	double (*fn)(int64_t step, void *user);
 	void *user;
 	double power; // POLYNOMIAL: the exponent, more than 0; 0: 1
@@ -113,8 +113,8 @@ typedef struct {
 	double weight_decay; // ADAMW, LION, LAMB; 0: the optimizer's; CHOIR_ZERO: 0
 } choir_parameter_group;
 
-// What happens to an update with a gradient that is not finite. The error, or the log's warning,
-// names the variable, the element and the update.
+// What happens to an update with a gradient that is not finite. The error or warning names the
+// variable, the element and the update.
 typedef enum {
 	CHOIR_NONFINITE_ERROR = 0, // CHOIR_INVALID, and nothing is changed
 	CHOIR_NONFINITE_SKIP, // all replicas skip the update, and it is not counted
@@ -207,10 +207,10 @@ double choir_optimizer_learning_rate(const choir_optimizer *o);
 // keeps the rate. All workers make this call in cross-replica context, outside of runs.
 CHOIR_MUST_CHECK choir_status choir_optimizer_set_learning_rate(choir_optimizer *o, double rate);
 
-// Swaps o's variables with their averages (ema_momentum), for an evaluation or a weights file; the
-// next call swaps them back. Until then, o's updates and checkpoints fail with CHOIR_STATE.
-// Statistics of batch normalization are not averaged. All workers make this call in cross-replica
-// context, outside of runs. After a device's failure the variables are undefined.
+// Swaps o's variables with their averages (ema_momentum); the next call swaps them back. Until
+// then, o's updates and checkpoints fail with CHOIR_STATE. Statistics of batch normalization are
+// not averaged. All workers make this call in cross-replica context, outside of runs. After a
+// device's failure the variables are undefined.
 CHOIR_MUST_CHECK choir_status choir_optimizer_swap_averages(choir_optimizer *o);
 
 // True: averages are in place.

@@ -61,8 +61,8 @@ typedef struct {
 // such as custom ones, run in f32.
 const choir_precision_row *choir_precision_rules(size_t *count);
 
-// Whether the rule of operation is ALLOW or PROMOTE, and d has a kernel for the 16-bit dtype of p.
-// TF32: whether d has a kernel in TF32. d NULL: cpu:0.
+// Whether operation's rule is ALLOW or PROMOTE, and d has a kernel for p's 16-bit dtype. TF32:
+// whether d has a kernel in TF32. d NULL: cpu:0.
 bool choir_precision_is_narrow(choir_precision p, const char *operation, choir_device *d);
 
 // Whether Choir uses this processor's instructions that multiply p's 16-bit numbers. Without them,

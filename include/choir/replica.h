@@ -82,8 +82,8 @@ CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 // CHOIR_STATE also: no merge call before.
 choir_tensor *choir_replica_result(choir_replica *r, const char *name);
 
-// Collectives: sync points that combine one tensor of each replica, with results in r's frame.
-// CHOIR_STATE: replicas make these tensors in different orders.
+// Collectives combine one tensor of each replica, with results in r's frame. CHOIR_STATE: replicas
+// make these tensors in different orders.
 
 // In all replicas, with equal op, shape and dtype. Gives the sum or mean of all replicas' t, with
 // the dtypes of choir_strategy_reduce. A plain number is an f64 scalar that counts once for each
@@ -130,8 +130,8 @@ choir_tensor *choir_replica_average_loss(choir_replica *r, choir_tensor *losses)
 choir_tensor *choir_replica_average_loss_over(
 		choir_replica *r, choir_tensor *losses, int64_t global_batch);
 
-// For a term that is equal in all replicas: gives the sum of loss, f32 or f64, divided by the
-// number of replicas (TensorFlow's scale_regularization_loss).
+// For a term that is equal in all replicas: the sum of loss, f32 or f64, divided by the number of
+// replicas (TensorFlow's scale_regularization_loss).
 choir_tensor *choir_replica_scale_regularization(choir_replica *r, choir_tensor *loss);
 
 CHOIR_C_END

@@ -23,7 +23,7 @@ typedef enum {
 
 typedef struct choir_files choir_files;
 // Makes a list from file names and glob patterns (*, ?, [abc]). A pattern matches at least one
-// file; its files are sorted by the bytes of their names.
+// file; its files are sorted by the bytes of names.
 choir_files *choir_files_new(size_t n, const char *const patterns[]);
 size_t choir_files_count(const choir_files *f);
 const char *choir_files_path(const choir_files *f, size_t i);
@@ -115,7 +115,7 @@ typedef struct choir_csv_column {
 	// CHOIR_MISSING_NAN.
 	bool indicator;
 	bool drop_missing; // drop rows without a value
-	// Keeps rows whose value is missing or wrong, as -1, or NaN in f32 and f64 columns. Not for
+	// Keeps rows whose value is missing or wrong: -1, or NaN in f32 and f64 columns. Not for
 	// ONE_HOT, u8 and bool.
 	bool optional;
 } choir_csv_column;
@@ -166,8 +166,8 @@ typedef struct choir_csv_options {
 	// these separate fields. A first line such as sep=; names the separator.
 	bool find_separator;
 	bool finite; // a number not finite in its dtype makes a bad record
-	// Columns of other_columns whose values are texts even if they look like numbers, as zip
-	// codes. other_categories does not limit their texts.
+	// Columns of other_columns that are texts even if they look like numbers, as zip codes.
+	// other_categories does not limit these.
 	size_t other_texts;
 	const char *const *other_text;
 } choir_csv_options;
@@ -176,8 +176,8 @@ typedef struct choir_csv_options {
 // Lines end with LF or CR LF. Choir ignores empty lines, a byte order mark, spaces around a field
 // or its quotes, an unnamed first column, and a separator at the end of the header or of all rows.
 // A number is decimal with a point, or inf or nan. It is rounded correctly, and to inf beyond the
-// dtype. Groups of three digits may have commas between them, as in "1,234,567.8" (points, if
-// .decimal is a comma). So a point is never a thousands separator of a number with a point.
+// dtype. Commas may separate groups of three digits, as in "1,234,567.8" (points, if .decimal is a
+// comma).
 //
 // To infer, reads the files once, or twice if a column of categories begins with numbers.
 //
@@ -201,7 +201,7 @@ typedef struct {
 	// text; else NULL.
 	const char *mostly;
 	// Of a text column: a value of another kind, or no number (NULL: none known), its row in its
-	// file, from 1, and the number of such values.
+	// file, from 1, and the number of these.
 	const char *other;
 	int64_t other_row, others;
 	bool not_utf8; // other is not UTF-8, so the column is left out
@@ -327,7 +327,7 @@ typedef struct {
 // "image", u8 [height, width, channels], and, if there are directories, "label", i32, the class
 // (its name: choir_dataset_category). Examples are ordered by class, then by the bytes of their
 // file names. Only names that end in .png, .jpg or .jpeg, without a leading dot, are read; a
-// warning (log.h) counts the other ones. Links are followed.
+// warning counts others. Links are followed.
 //
 // Images are scaled to the smallest size that covers height x width pixels (bilinear, with
 // Pillow's antialiasing filter and arithmetic), then cropped around the centre. Transparency and
@@ -392,8 +392,8 @@ typedef struct {
 	double timeout;
 } choir_queue_options;
 // Makes a dataset and its writing end, which may be freed in any order. Each choir_queue_close
-// ends a pass. Reading removes an example, so a rewind within a pass fails with CHOIR_UNSUPPORTED,
-// and after a restore the program puts in the pass's examples again.
+// ends a pass. Reading removes an example: a rewind within a pass is CHOIR_UNSUPPORTED; after a
+// restore the program puts in the pass's examples again.
 choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue);
 // Copies all examples into the queue, or none: data[i] has their column i, packed. Waits for space

@@ -187,8 +187,8 @@ bool choir_has_strategy(void);
 // strategy.
 bool choir_in_cross_replica_context(void);
 
-// Sets this thread's strategy outside of scopes and runs, until it sets another; s must live until
-// then. NULL: the default one. CHOIR_STATE: in a scope, replica, merge call or update.
+// Sets this thread's strategy outside of scopes and runs; s must live until it sets another. NULL:
+// the default one. CHOIR_STATE: in a scope, replica, merge call or update.
 CHOIR_MUST_CHECK choir_status choir_strategy_set_current(choir_strategy *s);
 
 // Getters
@@ -291,10 +291,9 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 // may differ or be 0. MEAN divides by the number of summed elements. A value that all replicas
 // share counts once for each.
 //
-// SUM keeps the dtype, and does not support bool (CHOIR_UNSUPPORTED). Integers wrap around, but in
-// a debug build of Choir a sum of u8 above 255 is CHOIR_INVALID. f16 and bf16 are summed in f32,
-// then rounded once; indexed slices of them are CHOIR_UNSUPPORTED. MEAN gives f64 for i32 and i64,
-// and f32 for u8 and bool.
+// SUM keeps the dtype. Integers wrap around, but in a debug build of Choir a sum of u8 above 255
+// is CHOIR_INVALID. f16 and bf16 are summed in f32, then rounded once. CHOIR_UNSUPPORTED: a SUM of
+// bool; indexed slices of f16 or bf16. MEAN gives f64 for i32 and i64, and f32 for u8 and bool.
 //
 // v's frame keeps a failure. CHOIR_INVALID also: v is a destination, or has another number of
 // replicas; shapes or dtypes differ; only some tensors have a count.

@@ -108,8 +108,8 @@ CHOIR_MUST_CHECK choir_status choir_agent_run(const choir_agent_options *o);
 
 // Reports the state of this user's running job on this machine; job NULL: the only one. Lines have
 // the kind CHOIR_SUPERVISOR_NOTE; with json, one JSON object has the kind CHOIR_SUPERVISOR_EVENT.
-// CHOIR_INVALID: job is not a valid name; job is NULL and several jobs run, which the text lists.
-// CHOIR_TIMEOUT: the supervisor of the job does not answer.
+// CHOIR_INVALID: an invalid name; job is NULL and several jobs run, which the text lists.
+// CHOIR_TIMEOUT: the supervisor does not answer.
 CHOIR_MUST_CHECK choir_status choir_supervisor_show(
 		const char *job, bool json, choir_supervisor_fn *report, void *user);
 

@@ -61,7 +61,7 @@ typedef choir_tensor *choir_formula_fn(choir_tensor *const inputs[], void *user)
 // arXiv:1604.06174), and frees fn's other tensors. The backward pass calls fn again, with the same
 // random numbers. Gradients flow to the inputs, and to variables and other tensors that fn uses.
 // fn may apply layers and call choir_recompute. Its side effects, such as a metric's update,
-// happen twice. user must live as long as the tape.
+// happen twice. user lives as long as the tape.
 //
 // fn's result has the same dtype and shape in the backward pass.
 choir_tensor *choir_recompute(

@@ -140,7 +140,7 @@ CHOIR_MUST_CHECK choir_status choir_tensor_to_host(const choir_tensor *t, void *
 
 // Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]", in any locale. size and
 // the result are snprintf's. Of more than 64 elements, only the ends of long axes are written.
-// After a failure the text is empty and the result is 0. NULL gives "(null)".
+// After a failure the text is empty and the result 0. NULL gives "(null)".
 size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 
 // Indexed slices: some rows of a larger dense tensor (TensorFlow's IndexedSlices), for example an

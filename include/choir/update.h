@@ -34,8 +34,8 @@ CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable 
 // Non-slot variables belong to an optimizer as a whole.
 
 // Gives the destination of non-slot variables for choir_scope_colocate: the devices of a mirrored
-// variable's copies, or a parameter server's first parameter device. It is the same for any
-// variables; n may be 0.
+// variable's copies, or a parameter server's first parameter device. The variables do not matter;
+// n may be 0.
 choir_value *choir_cross_non_slot_devices(
 		choir_cross *x, size_t n, choir_variable *const variables[]);
 

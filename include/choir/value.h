@@ -43,8 +43,8 @@ choir_tensor *choir_value_tensor(choir_value *v);
 choir_variable *choir_value_variable(choir_value *v);
 choir_value_kind choir_value_kind_of(const choir_value *v);
 
-// The number of local results: one for each local replica, device, or copy of the variable. A
-// plain value or a sharded variable has 1.
+// The number of local results: one per local replica, device, or copy of the variable; 1 for a
+// plain value or a sharded variable.
 int choir_value_local_count(const choir_value *v);
 
 // Gives a local result in the value's frame: a view, or a copy if the devices do not share memory.

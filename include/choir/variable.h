@@ -91,9 +91,9 @@ choir_variable *choir_variable_new(
 		const char *name, choir_shape shape, const choir_variable_options *o);
 
 // Makes a mirrored, trainable variable without aggregation on the program's memory, which has
-// packed elements and must outlive the strategy. Devices with host memory use this memory, so the
-// program may write to it between runs. Others have copies, which each successful run outside of
-// merge calls writes back. Fails as choir_variable_new. CHOIR_STATE also: in a replica.
+// packed elements and must outlive the strategy. Devices with host memory use it, so the program
+// may write to it between runs. Others have copies, which each successful run outside of merge
+// calls writes back. Fails as choir_variable_new. CHOIR_STATE also: in a replica.
 choir_variable *choir_variable_wrap(
 		const char *name, choir_dtype dtype, choir_shape shape, void *memory);
 

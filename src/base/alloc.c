@@ -55,7 +55,7 @@ void *chi_alloc_array(size_t count, size_t size)
 	return NULL;
 }
 
-// Huge pages speed up sums over large memory (decision 0070). The system may refuse them.
+// Huge pages speed up sums (decision 0070). The system may refuse them.
 static void *alloc_huge(size_t rounded)
 {
 	void *p;

@@ -13,9 +13,8 @@ void *chi_alloc_array(size_t count, size_t size);
 void *chi_alloc_aligned(size_t bytes);
 // Zeroed, aligned to cache lines.
 void *chi_alloc_lines(size_t count, size_t size);
-// Scratch memory begins zeroed, is aligned to 64 bytes, and ends with chi_free(memory). Growing
-// discards the contents; without growth nothing is written, so others may use it. After a failure
-// it is empty.
+// Scratch memory begins zeroed, is aligned to 64 bytes, and ends with chi_free(memory). Growth
+// discards the contents; without growth others may use it. After a failure it is empty.
 typedef struct {
 	char *memory;
 	size_t capacity;

@@ -12,7 +12,6 @@
 choir_status chi_directory_make(const char *path);
 // For this user alone. CHOIR_STATE: an existing one is open to others.
 choir_status chi_directory_make_private(const char *path);
-// Its name is on the disk, too.
 choir_status chi_directory_make_synced(const char *path);
 
 typedef struct chi_directory chi_directory;

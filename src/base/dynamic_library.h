@@ -7,8 +7,8 @@
 
 typedef struct chi_dynamic_library chi_dynamic_library;
 bool chi_dynamic_library_exists(const char *path);
-// A path or, without a slash, a name in the system's search path. Never closed. NULL:
-// CHOIR_NOT_FOUND with the system's message.
+// A path or, without a slash, a name to search. Never closed. NULL: CHOIR_NOT_FOUND with the
+// system's message.
 chi_dynamic_library *chi_dynamic_library_open(const char *path);
 // With private symbols.
 chi_dynamic_library *chi_dynamic_library_open_alone(const char *path);

@@ -41,7 +41,6 @@ chi_writer *chi_writer_new_growing(const char *path);
 chi_writer *chi_writer_new_growing_in(const chi_directory *directory, const char *name);
 choir_status chi_writer_flush(chi_writer *w);
 choir_status chi_writer_write(chi_writer *w, const void *data, size_t bytes);
-// Frees the writer. If only the directory's fsync fails, the new file is complete, but a power cut
-// may lose it.
+// Frees the writer. If only the directory's fsync fails, a power cut may lose the complete file.
 choir_status chi_writer_commit(chi_writer *w);
 void chi_writer_abort(chi_writer *w);

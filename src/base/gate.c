@@ -1,5 +1,5 @@
-// A waiter spins for about the time of a sleep and wake-up, then sleeps. No wake-up is lost: in
-// sequential consistency, a waiter increments the sleepers before the kernel reads the word, a
+// A waiter spins for about the time of a sleep and wake-up, then sleeps. No wake-up is lost:
+// sequentially consistent, a waiter increments the sleepers before the kernel reads the word, a
 // waker stores the word before it reads them.
 #include "base/gate.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/atomic.h"
 
-// Sleeps while *a is expected; may return early. False: the deadline has passed.
+// May return early. False: the deadline has passed.
 bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline);
 void chi_futex_wake(chi_atomic32 *a, uint32_t max);
 

@@ -8,8 +8,8 @@ typedef struct {
 	char **path;
 } chi_glob;
 
-// Adds a file or, if it does not exist, the files that match the shell pattern, in byte order.
-// CHOIR_NOT_FOUND: there are none.
+// A file or, if it does not exist, those that match the shell pattern, in byte order.
+// CHOIR_NOT_FOUND: none.
 choir_status chi_glob_add(chi_glob *p, const char *pattern);
 choir_status chi_glob_add_path(chi_glob *p, const char *path);
 // index, index + count, and so on.

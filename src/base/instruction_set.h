@@ -17,7 +17,6 @@ enum { CHI_INSTRUCTION_SETS = CHI_INSTRUCTION_SET_AVX512 + 1 };
 const char *chi_instruction_set_name(chi_instruction_set set);
 bool chi_instruction_set_find(const char *name, chi_instruction_set *set);
 
-// Whatever the environment says.
 chi_instruction_set chi_instruction_set_of_processor(void);
 // The processor has more, such as AVX without AVX2. Foreign libraries may use it, with other bits.
 bool chi_instruction_set_has_more(chi_instruction_set set);

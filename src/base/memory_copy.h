@@ -7,5 +7,5 @@
 // For a large target that is not read soon.
 void chi_copy_nontemporal(void *to, const void *from, size_t bytes);
 
-// Copies elements of 1, 2, 4 or 8 bytes, each whole, while other threads use the memory.
+// Elements of 1, 2, 4 or 8 bytes, each whole, while other threads use them.
 void chi_copy_atomic(void *to, const void *from, int64_t n, size_t size);

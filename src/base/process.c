@@ -95,7 +95,7 @@ static char **join_environment(const char *const *more)
 	return all;
 }
 
-// The child replaces descriptors 0 to 2, so its others must be above.
+// The child replaces descriptors 0 to 2: others must be above.
 static choir_status start(chi_process *p, const chi_process_options *o, char **environment)
 {
 	char text[96];

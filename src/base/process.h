@@ -30,13 +30,13 @@ typedef struct {
 bool chi_process_find(const char *name, char *path, size_t size);
 // CHOIR_NOT_FOUND: no such program. CHOIR_IO: the system refuses.
 choir_status chi_process_start(chi_process *p, const chi_process_options *o);
-// True: the process no longer exists, and *end tells how it ended.
+// True: *end tells how.
 bool chi_process_has_ended(chi_process *p, chi_process_end *end);
 void chi_process_signal(const chi_process *p, int number);
 void chi_process_signal_group(const chi_process *p, int number);
 
 void chi_process_adopt_orphans(void);
-// Except those in except. Returns their number.
+// Returns their number.
 int chi_process_kill_descendants(const long except[], int n);
 // Except the started ones in except.
 void chi_process_reap_orphans(const long except[], int n);

@@ -11,7 +11,7 @@ typedef struct {
 	size_t bytes;
 } chi_process_memory_part;
 
-// False: the process has ended, has no such memory, or may not be read; the targets are undefined.
+// False: the process or memory is gone, or may not be read; the targets are undefined.
 bool chi_process_memory_read(int64_t pid, const chi_process_memory_part part[], size_t n);
 
 // Other processes see earlier writes before later ones. Each read begins with a fence.

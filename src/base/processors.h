@@ -6,7 +6,7 @@
 
 // In the affinity mask, limited by the cgroup quota.
 int chi_processor_count(void);
-// The affinity mask excludes online processors.
+// It excludes online processors.
 bool chi_processor_mask_is_narrowed(void);
 
 enum { CHI_PROCESSOR_WORDS = 16 };

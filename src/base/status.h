@@ -17,19 +17,19 @@ choir_status chi_error_restore(const chi_error *e); // returns its status
 void chi_error_clear(void);
 choir_status chi_fail_v(choir_status status, const char *fmt, va_list args) CHOIR_PRINTF(2, 0);
 void *chi_fail_null(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
-// What a constructor gave: if NULL, the failure that it recorded.
+// NULL: the failure that the constructor recorded.
 static inline choir_status chi_made(const void *object)
 {
 	return object != NULL ? CHOIR_OK : choir_error_status();
 }
 // Puts "prefix: " before the text, once.
 choir_status chi_error_prefix(const char *fmt, ...) CHOIR_PRINTF(1, 2);
-// A NULL argument, named by fmt. The thread's last failure, if it is the cause, follows; else
+// A NULL argument, named by fmt. The thread's last failure follows if it is the cause; else
 // CHOIR_INVALID.
 choir_status chi_error_null(const char *fmt, ...) CHOIR_PRINTF(1, 2);
 
-// Tells whether foreign code between suspend and resume recorded a failure; resume restores the
-// earlier one if not.
+// Whether foreign code between suspend and resume recorded a failure; if not, resume restores the
+// earlier one.
 typedef struct {
 	choir_status status;
 	char first;

@@ -20,8 +20,7 @@ typedef struct {
 chi_team *chi_team_new(const chi_team_options *o);
 void chi_team_free(chi_team *t);
 int chi_team_members(const chi_team *t);
-// Calls fn once for each piece, in any order; returns when all are done. CHOIR_STATE: in a fork's
-// child.
+// Calls fn once for each piece, in any order. CHOIR_STATE: in a fork's child.
 choir_status chi_team_run(chi_team *t, int64_t pieces, chi_team_fn *fn, void *arg);
 
 // Returns the previous one.

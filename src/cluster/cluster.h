@@ -53,7 +53,7 @@ double chi_cluster_start_seconds(const choir_cluster_options *o);
 // "worker 2 (node3, pid 4711)".
 const char *chi_cluster_name(const choir_cluster *c, int worker, char text[CHI_WORKER_NAME + 32]);
 double chi_cluster_deadline(const choir_cluster *c, double seconds);
-// Sends this thread's last failure to the others; only the first counts.
+// Sends this thread's last failure; only the first counts.
 choir_status chi_cluster_give_up(choir_cluster *c);
 // why is the cause while it is being sent (NULL: sent). Returns the deadline.
 double chi_cluster_failing(choir_cluster *c, const chi_error *why);

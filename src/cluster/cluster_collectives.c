@@ -75,8 +75,7 @@ choir_status choir_cluster_barrier(choir_cluster *c)
 	return end(&t, status);
 }
 
-// Places count from the root; a parent is its child without the lowest set bit. Largest subtree
-// first.
+// Places count from the root; a parent is its child without the lowest set bit.
 static choir_status spread(together *t, int root, void *data, size_t bytes)
 {
 	choir_cluster *c = t->c;

@@ -79,8 +79,8 @@ static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes
 	return status;
 }
 
-// The rest's receive begins with the frame's. Its tag tells its length, as MPI aborts if a message
-// is longer than its receive. Tags are few: only one kind of collective does this.
+// The rest's receive begins with the frame's. Its tag tells its length: MPI aborts if a message is
+// longer than its receive. Tags are few: only one kind of collective does this.
 static bool is_early(const chi_message *m, size_t rest)
 {
 	return m->tag == CHI_TAG_COLLECTIVES && !m->bare_frame && rest > 0 &&

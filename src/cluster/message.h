@@ -27,7 +27,7 @@ static inline bool chi_call_order_crosses(chi_call_order a, chi_call_order b)
 // The text is a failure's.
 #define CHI_ORDER_FAILED UINT64_MAX
 
-// Two match if the other fields are equal and the orders do not cross.
+// Two match if all else is equal and the orders do not cross.
 typedef struct {
 	uint64_t sequence;
 	uint64_t hash;
@@ -59,15 +59,15 @@ typedef struct {
 	chi_frame frame;
 } chi_message;
 
-// Collectives have tags below CHI_TAGS, their rests tags from there to CHOIR_TRANSPORT_TAGS. One
-// receive per worker and tag may be active. data must not change until the wait. NULL, for up to
+// Collectives have tags below CHI_TAGS, rests those up to CHOIR_TRANSPORT_TAGS. One receive per
+// worker and tag may be active. data must not change until the wait. NULL, for up to
 // CHI_MESSAGE_CAPACITY bytes: m->data gets them. A failure ends the cluster.
 choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 		const chi_fingerprint *f, const void *data, size_t bytes);
 choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int tag,
 		const chi_fingerprint *f, void *data, size_t bytes);
 // CHOIR_TIMEOUT names the worker. After a failure no message is active. Logs a wait of a quarter
-// of the cluster's timeout.
+// of the timeout.
 choir_status chi_message_wait(chi_message *const m[], int n, double deadline);
 // Call it before reusing a message without a wait.
 void chi_message_drop(chi_message *m);

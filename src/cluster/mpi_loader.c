@@ -1,6 +1,6 @@
 // libchoir links no MPI: each MPI has a libchoir-mpi-NAME.so. With another MPI than the
-// launcher's, each process would be a job of its own; two MPIs in one process would call each
-// other's functions.
+// launcher's, each process would be its own job; two MPIs in one process would call each other's
+// functions.
 #include "cluster/mpi_loader.h"
 
 #include "base/clock.h"

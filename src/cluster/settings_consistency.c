@@ -1,5 +1,5 @@
-// Settings that must be equal on all workers. Every worker gets all, so all fail with the same
-// message. Kernels of different instruction sets add in different orders.
+// Settings that must be equal on all workers. Every worker gets all, so all fail alike. Kernels of
+// different instruction sets add in different orders.
 #include "base/alloc.h"
 #include "base/text.h"
 #include "cluster/cluster.h"

@@ -1,6 +1,6 @@
 // The host never waits while it holds a lock. Chunks have their own streams, because only a
-// member's thread may use the member's stream, which waits in stream order for all of them. So
-// have results from other members: a member's next sum does not wait for them.
+// member's thread may use the member's stream, which waits for all of them. So have results from
+// other members: a member's next sum does not wait for them.
 #include "collective/chunk_transfer.h"
 
 #include "op/op.h"
@@ -90,8 +90,8 @@ static chi_stream *stream_of(const chi_chunk_task *h, int chunk_stream)
 	return h->algorithm->chunk_stream[chunk_stream].stream;
 }
 
-// After other's event (other may be NULL) and the chunk's previous operation. Locks the stream of
-// member at. For streams of other kinds the host waits first.
+// After other's event (other may be NULL) and the chunk's previous operation. Locks member at's
+// stream. For other kinds of streams the host waits first.
 static choir_status enter(chi_chunk_task *h, int at, chi_stream *other, uint64_t event)
 {
 	chi_stream *own = stream_of(h, at);
@@ -130,8 +130,8 @@ static choir_status wait_for_task(const chi_chunk_task *h)
 	return h->at == CHOIR_NONE ? CHOIR_OK : chi_stream_wait_up_to(stream_of(h, h->at), h->event);
 }
 
-// Clears the chunk streams' failures. late: a wait timed out, so streams are abandoned, and their
-// memory is not reused.
+// Clears the chunk streams' failures. late: a wait timed out, so streams and their memory are
+// abandoned.
 static void settle(chi_chunk_algorithm *r, bool late)
 {
 	chi_error first;

@@ -7,7 +7,7 @@
 #include "collective/chunked_algorithm.h"
 #include "collective/tree.h"
 
-// The lock is held while something is queued.
+// Locked while something is queued.
 typedef struct {
 	chi_mutex lock;
 	chi_stream *stream;
@@ -69,7 +69,7 @@ choir_status chi_chunk_move(chi_chunk *g, int to);
 // CHOIR_INTERNAL: parts are missing.
 choir_status chi_chunk_finish(chi_chunk *g);
 // Copies to member's result and calls done. Members that share a result get it with the first.
-// *shown (may be NULL) becomes the result.
+// *shown: the result.
 choir_status chi_chunk_deliver(
 		const chi_chunk *g, int from, const void *data, int member, const void **shown);
 choir_status chi_chunk_deliver_all(const chi_chunk *g, int first, int last);

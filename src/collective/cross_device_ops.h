@@ -12,7 +12,6 @@ typedef struct {
 } chi_communicator;
 
 // devices, one per member, outlives g. name NULL: the best score for an all-reduce of 1 MiB.
-// CHOIR_NOT_FOUND lists known names.
 choir_status chi_communicator_open(chi_communicator *g, int members, int replicas,
 		choir_device *const *devices, const char *name);
 choir_status chi_communicator_check_name(const char *name);

@@ -17,8 +17,7 @@ typedef struct {
 bool chi_device_sum_is_possible(const choir_group *group, const choir_cluster *c);
 void chi_device_sum_close(chi_device_sum *s);
 
-// The three steps, one at a time and in this order. Afterwards no queued work uses the members'
-// memory.
+// Three steps, in this order. Afterwards no queued work uses the members' memory.
 choir_status chi_device_sum_reduce(chi_device_sum *s, const chi_round *round);
 choir_status chi_device_sum_exchange(
 		chi_device_sum *s, const chi_round *round, chi_process_group *p);

@@ -1,5 +1,5 @@
 // For two halves of devices with slow links between them. In each half a root gathers the partial
-// sums; one root adds the other's, so a chunk crosses the slow link twice (docs/decisions/0042).
+// sums; one root adds the other's: a chunk crosses the slow link twice (docs/decisions/0042).
 #include "collective/chunk_transfer.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)

@@ -3,7 +3,7 @@
 // is a chunk of its rendezvous, so even a failed wait returns after it.
 //
 // Small sums are exchanged in buckets: all that a thread has joined when it waits. Buckets need
-// one device per worker, so that all workers join and wait in the same order.
+// one device per worker, so that all join and wait in one order.
 #include "collective/multi_worker.h"
 
 #include "base/hash.h"
@@ -90,7 +90,7 @@ static choir_status compare_devices(multi_worker *w)
 	return status;
 }
 
-// The last first: a thread that leaves one finds the next one aborted.
+// Last first: a thread that leaves one finds the next aborted.
 static void abort_rendezvous(multi_worker *w)
 {
 	for (int i = last_of(w); i >= first_of(w); i--)
@@ -112,8 +112,7 @@ static void abort_wait(void *self)
 	abort_rendezvous(self);
 }
 
-// When no thread here is in a collective. An exchange would wait for the others, so it is ended
-// first.
+// When no thread here is in a collective. An exchange would wait, so it ends first.
 static void abort_workers(void *self)
 {
 	multi_worker *w = self;
@@ -165,7 +164,7 @@ static void close_workers(void *self)
 		chi_free(all[i]);
 }
 
-// Earlier collectives have done all their chunks, so their memory may be overwritten.
+// Earlier collectives have done all chunks: their memory may be overwritten.
 static choir_status reserve(
 		multi_worker *w, chi_scratch *k, size_t times, const choir_collective *c)
 {

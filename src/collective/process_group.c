@@ -98,8 +98,7 @@ static exchange begin(chi_process_group *p)
 	return e;
 }
 
-// *n: the number of messages, also after a failure. Sends come first, because others wait for
-// them.
+// *n: the number of messages, also after a failure. Others wait for sends, so these come first.
 static choir_status begin_round(exchange *e, block_fn *out, block_fn *in, const void *of, int *n)
 {
 	chi_process_group *p = e->group;
@@ -337,7 +336,7 @@ static choir_status add_up(const all_reducing *s)
 	return CHOIR_OK;
 }
 
-// One round saves a message each way, but its cost grows with the square of the nodes.
+// One round saves messages, but its cost grows with the square of the nodes.
 bool chi_process_group_needs_one_round(const chi_process_group *p, size_t bytes)
 {
 	const size_t nodes = (size_t) p->first_node[p->workers];

@@ -1,8 +1,8 @@
 // Exchanges of memory between workers: the host's, or a device's if the transport takes it.
 // Numbers and fingerprints show whether all make the same one (docs/decisions/0028, 0060).
 //
-// One thread at a time uses a group, in the same order on all workers. A second one, with another
-// tag, may work at the same time.
+// One thread at a time uses a group, in one order on all workers. A second one, with another tag,
+// may work meanwhile.
 #pragma once
 
 #include "base/alloc.h"
@@ -35,7 +35,7 @@ typedef struct chi_process_group {
 	chi_cached_fingerprint fingerprint_cache[CHI_CACHED_FINGERPRINTS];
 } chi_process_group;
 
-// Called by all workers. own: this worker's replicas. A zeroed group may be closed.
+// On all workers. own: this worker's replicas. A zeroed group may be closed.
 choir_status chi_process_group_open(chi_process_group *p, choir_cluster *c, int tag, int own);
 void chi_process_group_close(chi_process_group *p);
 static inline int chi_process_group_first_replica(const chi_process_group *p)
@@ -46,20 +46,19 @@ static inline int chi_process_group_node_count(const chi_process_group *p, int w
 {
 	return p->first_node[worker + 1] - p->first_node[worker];
 }
-// The other workers get the thread's last error. Returns the error's status.
+// The other workers get the thread's last error. Returns its status.
 choir_status chi_process_group_abort(chi_process_group *p);
-// The same in place of the next exchange. The cluster continues if all workers fail there in the
-// same way.
+// In place of the next exchange. The cluster continues if all workers fail there alike.
 choir_status chi_process_group_fail(chi_process_group *p);
 
 // own: this worker's maximal nodes, in order. Of c only dtype, elements and name are used. key: 0,
-// or a hash of what must be equal; if its fingerprint is cached, c->name is not used.
+// or a hash of what must be equal; a cached fingerprint replaces c->name.
 choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
 		const choir_collective *c, const choir_partial_sum own[], void *sum);
 // As above, in the memory of the stream's device, without key. The parts are final.
 choir_status chi_process_group_all_reduce_on_device(chi_process_group *p, chi_stream *stream,
 		const choir_collective *c, const choir_partial_sum own[], void *sum);
-// Whether each worker adds up such a sum itself.
+// Each worker then adds up the sum itself.
 bool chi_process_group_needs_one_round(const chi_process_group *p, size_t bytes);
 static inline bool chi_process_group_knows(const chi_process_group *p, uint64_t key)
 {

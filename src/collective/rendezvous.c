@@ -1,7 +1,6 @@
 // A gate's count only grows, so a slow member cannot mistake the round's next collective for its
-// own. A member has at most W = CHI_COMMUNICATOR_WINDOW open requests, and the ring has 2 W
-// rounds: a member that reuses the round of collective n has finished n + W, which all joined
-// after n.
+// own. A member has at most W = CHI_COMMUNICATOR_WINDOW open requests, and the ring 2 W rounds: a
+// member that reuses the round of collective n has finished n + W, which all joined after n.
 #include "collective/rendezvous.h"
 
 #include "base/alloc.h"
@@ -72,8 +71,7 @@ static void advance(chi_gate *gate)
 	chi_gate_wake(gate);
 }
 
-// True: collectives stay valid until leave_chunks. An abort changes the same word: one thread sees
-// the other.
+// True: collectives stay valid until leave_chunks. An abort changes the same word.
 static bool enter_chunks(chi_round *s)
 {
 	return (chi_atomic32_add(&s->busy, 1) & CLOSED) == 0;
@@ -189,8 +187,8 @@ static choir_status await_others(
 	}
 }
 
-// The last member to join usually does a single chunk alone. The others poll first, and leave its
-// memory in that thread's cache.
+// The last to join usually does a single chunk alone. The others poll first, and leave it in that
+// cache.
 static bool look_on(const chi_rendezvous *m, const chi_round *s, int member, uint32_t target)
 {
 	if (s->chunks != 1 || m->member[member].last || !m->spin)

@@ -65,8 +65,8 @@ choir_status chi_rendezvous_join(chi_rendezvous *m, int member, const choir_coll
 		int64_t chunks, uint64_t *request);
 choir_status chi_rendezvous_record_event(
 		chi_rendezvous *m, int member, choir_device *d, const choir_collective *c);
-// Helps with the chunks. A cancelled wait or timeout aborts the rendezvous: the caller may free
-// what it joined with.
+// Helps with the chunks. A cancelled wait or timeout aborts: the caller may free what it joined
+// with.
 choir_status chi_rendezvous_wait(chi_rendezvous *m, int member, uint64_t request, double seconds,
 		chi_chunk_fn *fn, void *self);
 const choir_collective *chi_rendezvous_joined(chi_rendezvous *m, int member, uint64_t request);

@@ -1,6 +1,6 @@
-// One chunk per member is summed on its way around the ring to its owner, and goes around again to
-// be delivered, so all links work at once. Unlike in the usual ring, only the two halves of a tree
-// node are added (docs/decisions/0042). Of two members, each fetches the other's half.
+// One chunk per member is summed on its way around the ring to its owner, and delivered in another
+// round, so all links work at once. Unlike in the usual ring, only the two halves of a tree node
+// are added (docs/decisions/0042). Of two members, each fetches the other's half.
 #include "collective/chunk_transfer.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)

@@ -39,8 +39,8 @@ static void sort_by_digit(
 		to[begin[digit_of(&from[i], shift)]++] = from[i];
 }
 
-// A stable radix sort by row: a row's entries keep their order. qsort would allocate, and
-// unmapping that memory interrupts all threads of the process.
+// A stable radix sort by row. qsort would allocate, and unmapping interrupts all threads of the
+// process.
 static void sort(int64_t n, chi_sparse_entry entry[], chi_sparse_entry spare[])
 {
 	int64_t last = 0;

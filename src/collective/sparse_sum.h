@@ -17,8 +17,8 @@ typedef struct {
 	int64_t at;
 } chi_sparse_entry;
 
-// Sorts by row (not negative), part and position. entry has room for two per row. Returns the
-// number of distinct rows.
+// By row (not negative), part and position. entry has room for two per row. Returns the number of
+// distinct rows.
 int64_t chi_sparse_sum_order(int parts, const chi_sparse_part part[], chi_sparse_entry entry[]);
 int chi_slices_levels(int parts);
 typedef struct {

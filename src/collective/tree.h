@@ -44,8 +44,7 @@ typedef struct {
 	// Retained. NULL: the caller owns the data.
 	chi_buffer *buffer[CHI_MAX_PARTIAL_SUMS];
 	bool own[CHI_MAX_PARTIAL_SUMS];
-	// Memory of added nodes; the caller releases it after waiting for the stream. NULL: each
-	// addition waits.
+	// Memory of added nodes, to release after waiting for the stream. NULL: each addition waits.
 	chi_buffer **spent;
 } chi_partial_sums;
 

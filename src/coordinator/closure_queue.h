@@ -62,8 +62,7 @@ void chi_closures_pin(chi_closures *q, chi_closure *c, int worker);
 // Call it after more has changed.
 void chi_closures_wants(chi_closures *q, int worker);
 chi_closure *chi_closures_find(const chi_closures *q, int worker, uint64_t id);
-// Takes result. False: the worker does not have this closure. name: the worker's, for the
-// failure.
+// Takes result. False: the worker does not have this closure. name: the worker's.
 bool chi_closures_finish(chi_closures *q, int worker, uint64_t id, choir_status status,
 		const char *text, const char *name, chi_pack *result);
 // Calls ended for each closure that fails after its last attempt.

@@ -63,7 +63,7 @@ static bool is_full(const choir_coordinator *c)
 	return c->dispatch.closures.waiting.n >= (size_t) c->o.queue && !c->dispatch.closures.failed;
 }
 
-// A waiting program continues when there is space for several closures.
+// A waiting program continues when several closures have space.
 static bool has_space(const choir_coordinator *c)
 {
 	return c->dispatch.closures.waiting.n < (size_t) (c->o.queue - c->o.queue / 4) ||
@@ -153,7 +153,6 @@ static choir_status while_paused(
 	return status;
 }
 
-// The program may have changed variables, or restored a checkpoint.
 static choir_status give_changes(choir_coordinator *c)
 {
 	if (chi_job_model_versions(&c->model) != c->versions)
@@ -163,13 +162,12 @@ static choir_status give_changes(choir_coordinator *c)
 	return CHOIR_OK;
 }
 
-// Before the program waits for closures.
 static choir_status let_closures_run(choir_coordinator *c)
 {
 	return c->holds ? give_changes(c) : CHOIR_OK;
 }
 
-// Also lets closures run, so a program may read until it sees their updates.
+// Lets closures run: a program may read until it sees their updates.
 static choir_status refresh(void *user)
 {
 	choir_coordinator *c = user;

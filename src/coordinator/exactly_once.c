@@ -66,7 +66,6 @@ choir_status chi_exactly_once_add(chi_exactly_once *m, uint64_t closure, uint64_
 	return CHOIR_OK;
 }
 
-// Also moves later entries nearer to their hash.
 static void take(chi_exactly_once *m, size_t hole)
 {
 	for (size_t i = after(m, hole); m->change[i].closure != 0; i = after(m, i)) {

@@ -1,6 +1,6 @@
 // Each update happens once (0092): a server remembers a closure's changes until it is finished. A
-// closure that runs again makes the same changes in the same order, so the server skips known
-// ones. A state machine without threads and clock.
+// closure that runs again makes the same changes in the same order: known ones are skipped. A
+// state machine without threads and clock.
 #pragma once
 
 #include "base/serialization.h"

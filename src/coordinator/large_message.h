@@ -1,5 +1,5 @@
-// A message that refers to its large fields. On the same host, the receiver reads them from the
-// sender's memory, if the system allows it. Else the sender joins all bytes (0101).
+// A message that refers to its large fields. On one host, the receiver reads them from the
+// sender's memory, if the system allows it. Else all bytes are sent (0101).
 #pragma once
 
 #include "base/alloc.h"
@@ -28,7 +28,7 @@ void chi_large_message_offer(const chi_large_message *m, chi_pack *to);
 
 // A field of chi_large_message_add; NULL after a failure.
 const void *chi_unpack_large(chi_unpack *u, size_t bytes);
-// Unpacks chi_large_message_offer's bytes, and copies the message from process pid. CHOIR_CORRUPT:
-// damaged, or more than max bytes. CHOIR_PEER_LOST: the memory cannot be read.
+// Copies the message of chi_large_message_offer from process pid. CHOIR_CORRUPT: damaged, or more
+// than max bytes. CHOIR_PEER_LOST: the memory cannot be read.
 choir_status chi_large_message_fetch(
 		chi_unpack *u, int64_t pid, size_t max, chi_scratch *to, size_t *bytes);

@@ -44,7 +44,7 @@ enum {
 #define CHI_ALL_ROWS UINT64_MAX
 #define CHI_NO_STALENESS UINT64_MAX
 
-// A server's values, for workers on its host. The server's welcome has the address of this struct.
+// A server's values, for workers on its host. Its welcome has the address.
 typedef struct {
 	uint64_t incarnation; // proves the right process
 	chi_atomic64 changes; // odd while values change

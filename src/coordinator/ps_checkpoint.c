@@ -49,8 +49,8 @@ static choir_status restore_values(chi_job_model *m, int states, chi_unpack u[])
 	return CHOIR_OK;
 }
 
-// The server's bytes of an entry: for "o/VARIABLE/SLOT" those of its variable or shards; others
-// belong to the first server.
+// For "o/VARIABLE/SLOT" the server has the bytes of its variable or shards; others belong to the
+// first server.
 static void merge(const chi_job_model *m, int server, const char *name, const char *from, char *to,
 		size_t bytes)
 {

@@ -88,8 +88,7 @@ static choir_status answer(chi_peer *p, choir_status status, uint64_t staleness)
 	return sent;
 }
 
-// Readers in other processes take values only if open.changes is the same even number before and
-// after.
+// Other processes take values only if open.changes is the same even number before and after.
 static void begin_change(chi_server *s)
 {
 	chi_atomic64_add(&s->open.changes, 1);
@@ -104,7 +103,7 @@ static void end_change(chi_server *s)
 	chi_atomic64_add(&s->open.changes, 1);
 }
 
-// A failed change has changed nothing, so it is not remembered, and the closure fails.
+// A failed change has changed nothing, and is not remembered.
 static choir_status change(chi_server *s, chi_peer *p, uint16_t kind, chi_unpack *u)
 {
 	const uint64_t closure = chi_unpack_u64(u), ordinal = chi_unpack_u64(u);

@@ -1,6 +1,6 @@
-// The variables and optimizers of a strategy as messages between workers and parameter servers.
-// All processes of a job make the same ones in one order. Variable i, or a shard, belongs to
-// server i modulo the number of servers.
+// A strategy's variables and optimizers as messages between workers and parameter servers. All
+// processes make the same ones in one order. Variable i, or a shard, belongs to server i modulo
+// the number of servers.
 #pragma once
 
 #include "coordinator/large_message.h"

@@ -1,5 +1,4 @@
-// A worker pulls values: at a run's beginning the variables that are read whole, and rows when
-// they are first read.
+// A worker pulls variables that are read whole at a run's beginning, rows at their first read.
 #include "coordinator/worker_pull.h"
 
 #include "base/clock.h"
@@ -71,7 +70,7 @@ static bool read_open(chi_remote_worker *w, int number)
 	return done && chi_process_memory_read(w->server[number].pid, w->memory, n);
 }
 
-// Without the lock. False: ask by a message. Values that changed meanwhile are read again.
+// Without the lock. False: ask by a message.
 static bool pull_open(chi_remote_worker *w, int number)
 {
 	enum { TRIES = 24 };

@@ -1,5 +1,5 @@
-// A worker's state, and how it gets values from the servers. The network thread's lock protects
-// what the main thread shares.
+// A worker's state, and its reads from the servers. The network thread's lock protects what the
+// main thread shares.
 #pragma once
 
 #include "coordinator/push_pull_messages.h"

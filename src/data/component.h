@@ -11,7 +11,7 @@ typedef struct {
 // The element at example at of column. examples: of a batch.
 void chi_components_of(const choir_dataset *d, void *const column[], int64_t at, int64_t examples,
 		choir_component component[]);
-// To write. Components that vary begin empty and can be resized.
+// To write. Components that vary begin empty.
 choir_status chi_components_for(const choir_dataset *d, void *const column[], int64_t at,
 		int64_t examples, choir_component component[], chi_component_capacity capacity[]);
 // Not contiguous: columns that vary, after batch.

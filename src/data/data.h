@@ -1,10 +1,9 @@
 // Datasets as src/input reads them. An element is one example or, after a batch stage, a batch:
-// named columns in the caller's host memory. Columns of a known shape hold packed examples. If a
-// dimension differs between examples (CHOIR_UNKNOWN), the column holds a chi_ragged_value per
-// example, which the caller owns and a write enlarges. After batch all values have one shape. A
-// position is the pass and the number of elements delivered, which decide everything else. In
-// src/data, a function records its failure before it returns false or NULL. Threads: one at a
-// time.
+// named columns in the caller's host memory. Columns of a known shape hold packed examples, others
+// (CHOIR_UNKNOWN dimensions) a chi_ragged_value per example, which the caller owns and a write
+// enlarges. After batch all values have one shape. A position is the pass and the number of
+// elements delivered, which decide all else. In src/data, a function records its failure before it
+// returns false or NULL. Threads: one at a time.
 #pragma once
 
 #include "base/glob.h"
@@ -35,7 +34,7 @@ typedef struct {
 	bool full; // no short batches
 	int64_t examples; // of a pass; CHOIR_UNKNOWN_CARDINALITY: also infinite
 	bool endless;
-	// The texts of a column's numbers, or NULL.
+	// Or NULL.
 	const struct chi_categories *categories[CHI_MAX_COLUMNS];
 } chi_spec;
 
@@ -56,7 +55,7 @@ int64_t chi_dataset_pass(const choir_dataset *d);
 choir_status chi_dataset_seek(choir_dataset *d, int64_t pass, int64_t elements);
 // A position fits only chains of equal signature.
 uint64_t chi_dataset_signature(const choir_dataset *d);
-// A place in a source's files (seek_index.h).
+// A place in files (seek_index.h).
 typedef struct {
 	int64_t source;
 	int64_t elements;
@@ -70,16 +69,16 @@ enum { CHI_MAX_SEEK_POINTS = 16 };
 size_t chi_dataset_seek_index(choir_dataset *d, chi_seek_point point[CHI_MAX_SEEK_POINTS]);
 // Adds another iterator's points before a seek; ignores those of other files.
 choir_status chi_dataset_take_seek_index(choir_dataset *d, size_t n, const chi_seek_point point[]);
-// cancel makes reads of d and its sources fail with CHOIR_CANCELLED, even after a rewind. Threads:
-// any. uncancel reverts one cancel while no thread reads; failed stages need a rewind.
+// Reads of d and its sources then fail with CHOIR_CANCELLED, even after a rewind. Threads: any.
+// uncancel reverts one cancel while no thread reads; failed stages need a rewind.
 void chi_dataset_cancel(choir_dataset *d);
 void chi_dataset_uncancel(choir_dataset *d);
 // Before the first read. CHOIR_INVALID: a cache's file holds another worker's share.
 bool chi_dataset_has_hint(const choir_dataset *d);
 choir_status chi_dataset_shard_hints(choir_dataset *d, int64_t count, int64_t index);
 // Keeps every count-th file from index on, before the first read. A failure changes nothing.
-// CHOIR_NOT_FOUND: the chain reads no files, or hides them. CHOIR_INVALID: too few files, or a
-// cache's file holds another worker's share.
+// CHOIR_NOT_FOUND: no files, or hidden ones. CHOIR_INVALID: too few files, or a cache's file holds
+// another share.
 choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t index);
 // Except those that the chain itself reads.
 choir_status chi_dataset_list_files(

@@ -312,7 +312,7 @@ choir_status chi_dataset_next(choir_dataset *d, chi_element *e)
 	return chi_dataset_read(d, e->column, unit, &e->examples);
 }
 
-// A stage that ends its own cancel does not end its reader's.
+// Ending a stage's own cancel does not end its reader's.
 static void add_cancels(choir_dataset *d, uint32_t by)
 {
 	if (!d)

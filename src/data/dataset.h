@@ -15,8 +15,7 @@ typedef enum {
 	CHI_FILES_BEFORE // its source's elements name files
 } chi_files;
 
-// range or read is set; the rest is optional. column[i] is memory for examples, or NULL if they
-// are not wanted.
+// range or read is set. column[i] is memory for examples, or NULL.
 typedef struct {
 	const char *name;
 	// With d->random: examples first .. first+count-1, which exist.
@@ -30,8 +29,8 @@ typedef struct {
 	bool calls; // a function of the program, which can observe the thread
 	bool varies; // has ragged columns
 	bool reorderable; // makes each example from one, and cannot fail
-	// Right after rewind: skips elements, which exist. Moves sources with chi_dataset_pass_over.
-	// NULL: the core reads them.
+	// Right after rewind: skips elements, which exist. Moves sources by chi_dataset_pass_over.
+	// NULL: they are read.
 	choir_status (*seek)(choir_dataset *d, int64_t elements);
 	bool blind; // seek misses the pass's end, or lost data
 	bool gone; // data cannot be read twice

@@ -4,8 +4,7 @@
 #include "data/data.h"
 
 choir_status chi_dataset_begin(choir_dataset *d, int64_t pass);
-// For tables: chi_rewind_from for a stage without a position, chi_seek_from for a stage that makes
-// one element from each.
+// For tables: a stage without a position; a stage that makes one element from each.
 choir_status chi_rewind_from(choir_dataset *d);
 choir_status chi_seek_from(choir_dataset *d, int64_t elements);
 const void *chi_peek_from(choir_dataset *d, size_t column, int64_t first, int64_t count);

@@ -20,5 +20,5 @@ bool chi_row_buffer_grow(
 void chi_row_buffer_free(chi_row_buffer *rows);
 choir_status chi_row_buffer_copy(const choir_dataset *d, void *const to[],
 		const chi_row_buffer *from, int64_t first, int64_t examples);
-// As many as fit in a core's caches.
+// That fit in a core's caches.
 int64_t chi_block_examples(const choir_dataset *d);

@@ -1,5 +1,5 @@
-// Places in files at which the number of the next element is known, for sources that count records
-// by reading them. A checkpoint saves some before its position. Threads: any.
+// Places in files with a known number of the next element, for sources that count records by
+// reading them. A checkpoint saves some before its position. Threads: any.
 #pragma once
 
 #include "base/lock.h"
@@ -28,8 +28,7 @@ choir_status chi_seek_index_add(chi_seek_index *m, const chi_seek_point *point);
 void chi_seek_index_keep(chi_seek_index *m, int64_t file);
 // The last point at or before elements.
 bool chi_seek_index_find(chi_seek_index *m, int64_t elements, chi_seek_point *found);
-// Up to max points, ascending: at doubling distances before elements, and the last two of a whole
-// pass.
+// Up to max, ascending: at doubling distances before elements, and the last two of a whole pass.
 size_t chi_seek_index_choose(
 		chi_seek_index *m, int64_t elements, chi_seek_point chosen[], size_t max);
 

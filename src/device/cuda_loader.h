@@ -3,8 +3,8 @@
 
 #include "choir/extend/cuda.h"
 
-// The first call registers its device. NULL: no GPU, or no such library (chi_cuda_missing says
-// why). Threads: any; a caller holds no mutex.
+// The first call registers its device. NULL: chi_cuda_missing says why. Threads: any; a caller
+// holds no mutex.
 const choir_cuda_plugin *chi_cuda_open(void);
 
 // NULL until chi_cuda_open succeeds.

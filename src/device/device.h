@@ -15,8 +15,8 @@ struct choir_device {
 	void *self;
 	chi_atomic32 abandoned_waits; // whose streams may still run
 	chi_atomic32 staging_buffers;
-	// The address of a bool (const choir_device *), which releases the pool's unused memory and
-	// says whether there was any; 0: no pool.
+	// A bool (const choir_device *), which releases the pool's unused memory. False: none. 0: no
+	// pool.
 	chi_atomic64 release_unused;
 	chi_staging_buffer *quarantine;
 	chi_staging_buffer *pinned;
@@ -32,7 +32,7 @@ typedef struct chi_stream {
 bool chi_device_parse(const char *name, char kind[16], int *index);
 
 // Comma-separated. *count is 0 after a failure. CHOIR_INVALID: no, empty, repeated or too many
-// names. CHOIR_NOT_FOUND lists known names.
+// names.
 choir_status chi_device_list(const char *names, int capacity, choir_device *devices[], int *count);
 
 choir_status chi_device_list_accelerators(int capacity, choir_device *devices[], int *count);
@@ -68,8 +68,8 @@ choir_status chi_stream_wait_until(chi_stream *s, uint64_t event, double seconds
 choir_status chi_stream_wait_up_to(chi_stream *s, uint64_t event);
 // s may use its device's memory until event.
 void chi_stream_abandon(chi_stream *s, uint64_t event);
-// Waits for all work, up to 60 s (CHOIR_TIMEOUT), and returns the first failure. Even then, memory
-// may go back to the pool.
+// Waits for all work, up to 60 s, and returns the first failure. Even then, memory may go back to
+// the pool.
 choir_status chi_stream_wait(chi_stream *s);
 // Waits also after a failure to queue work. Returns status, or else the wait's.
 choir_status chi_stream_finish(chi_stream *s, choir_status status);
@@ -78,18 +78,17 @@ void chi_stream_set_timeout(double seconds);
 // Copy after queued work. Host memory is not used after the return, even on failure.
 choir_status chi_stream_fetch(chi_stream *s, void *to, const void *from, size_t bytes);
 choir_status chi_stream_send(chi_stream *s, void *to, const void *from, size_t bytes);
-// From host to device memory; up to 1 MiB is only queued. The host memory may change at once; the
-// stream reports failures.
+// From the host; up to 1 MiB is only queued. The host memory may change at once.
 choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t bytes);
-// As post, but the host memory may change only after a wait for the stream.
+// As post, but the host memory may change only after a wait.
 choir_status chi_stream_post_kept(chi_stream *s, void *to, const void *from, size_t bytes);
 
-// Queues a copy to the host. After a wait, the second moves the bytes to `to` and frees it. to
-// NULL: the wait failed, and the stream keeps the copy.
+// After a wait, the second moves the bytes to `to` and frees the copy. to NULL: the wait failed,
+// and the stream keeps it.
 chi_staging_buffer *chi_stream_fetch_later(chi_stream *s, const void *from, size_t bytes);
 void chi_stream_take_fetched(chi_stream *s, chi_staging_buffer *fetched, void *to, size_t bytes);
 
-// Through the host if the devices share no memory. Returns when done. s: a stream of either.
+// Through the host if the devices share no memory. Waits. s: a stream of either.
 choir_status chi_device_copy(chi_stream *s, choir_device *to_device, void *to,
 		choir_device *from_device, const void *from, size_t bytes);
 

@@ -1,5 +1,5 @@
-// The stream owns the staging buffer of a queued copy. A wait frees only the buffers up to its
-// event, since threads wait for different events.
+// The stream owns a queued copy's staging buffer. A wait frees only buffers up to its event, since
+// threads wait for different events.
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/size.h"

@@ -18,7 +18,7 @@ struct chi_staging_buffer {
 chi_staging_buffer *chi_staging_buffer_new(choir_device *d, size_t bytes);
 void chi_staging_buffer_free(chi_staging_buffer *staging);
 void chi_quarantine_keep(chi_stream *s, chi_staging_buffer *staging, uint64_t event);
-// Until event or, without a staging buffer (NULL: out of memory), for ever.
+// Until event or, without a staging buffer, for ever.
 void chi_quarantine_abandon(chi_stream *s, chi_staging_buffer *staging, uint64_t event);
 // Up to event, which the stream has reached.
 void chi_quarantine_release(chi_stream *s, uint64_t event);

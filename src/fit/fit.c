@@ -17,7 +17,7 @@
 
 enum { LOG_EVERY = 10 };
 
-// What a worker trains; only a parameter server has several in a process.
+// Only a parameter server has several in a process.
 typedef struct {
 	choir_distributed_dataset *data;
 	choir_values *values, *results;
@@ -261,7 +261,7 @@ static choir_status judge(const fit *f, moment when, choir_status status)
 	return chi_strategy_abort(f->m->strategy, status);
 }
 
-// After a stop the save has to succeed: the user expects to continue from there.
+// After a stop the save must succeed: the user expects to continue from there.
 static choir_status save_now(const fit *f, moment when, bool due)
 {
 	choir_checkpoint_manager *c = f->o.checkpoints;
@@ -283,7 +283,7 @@ static choir_status resume(const fit *f)
 	return status == CHOIR_NOT_FOUND ? CHOIR_OK : status;
 }
 
-// A step's loss is the growth of the metric's total over that of its count.
+// A step's loss: the growth of the metric's total over that of its count.
 typedef struct {
 	double total, count;
 } loss_so_far;
@@ -294,7 +294,7 @@ static bool is_logged(const fit *f)
 			(f->m->step + 1) % f->o.log_every == 0;
 }
 
-// Workers with data of their own are in steps of their own.
+// Workers with data of their own make their own steps.
 static choir_status read_loss(const fit *f, const choir_strategy *group, loss_so_far *now)
 {
 	return f->m->loss == NULL
@@ -332,7 +332,7 @@ static choir_status next_batch(const fit *f, share *own)
 			: status;
 }
 
-// The status of the next batch, before the save that its end makes superfluous.
+// Before a save, which an end makes superfluous.
 static choir_status look_ahead(const fit *f, share *own)
 {
 	own->next = next_batch(f, own);
@@ -358,7 +358,6 @@ static choir_status run_step(const fit *f, choir_strategy *group, share *own)
 	return CHOIR_OK;
 }
 
-// own NULL: of train_steps.
 static choir_status end_step(fit *f, share *own, bool due)
 {
 	if (f->o.checkpoints != NULL)
@@ -372,7 +371,7 @@ static choir_status end_step(fit *f, share *own, bool due)
 	return save_now(f, BATCH_END, due);
 }
 
-// Of the first worker, which calls callbacks and saves.
+// The first worker calls callbacks and saves.
 static choir_status lead_step(fit *f, choir_strategy *group, share *own)
 {
 	choir_model *m = f->m;
@@ -524,7 +523,7 @@ static choir_status train_epoch(fit *f)
 	return status == CHOIR_OK ? status : chi_error_prefix("epoch %" PRId64, epoch);
 }
 
-// Of a checkpoint whose training did not restore them. The next epoch is then the best so far.
+// A checkpoint may lack them: the next epoch is then the best so far.
 static void forget_unknown_best(const fit *f)
 {
 	choir_model *m = f->m;

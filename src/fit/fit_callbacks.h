@@ -18,7 +18,6 @@ typedef struct {
 
 choir_status chi_fit_monitors_open(
 		chi_fit_monitors *w, const choir_model *m, const choir_fit_options *o);
-// Of the epoch that has ended.
 choir_status chi_fit_stopping_see(const chi_fit_monitors *w, choir_model *m);
 choir_status chi_fit_plateau_see(const chi_fit_monitors *w, choir_model *m);
 bool chi_fit_has_patience(const chi_fit_monitors *w, const choir_model *m);

@@ -184,7 +184,7 @@ choir_status chi_model_check(
 	return labels && m->o.loss != NULL ? take_column(&m->o.labels, data, 1, call) : CHOIR_OK;
 }
 
-// *ended: a layer has taken the axis of time steps away.
+// *ended: no axis of time steps is left.
 static choir_tensor *results_of(const choir_model *m, choir_replica *r, bool *ended)
 {
 	*ended = false;
@@ -270,7 +270,7 @@ static choir_status infer_class_weights(chi_result *r)
 	return CHOIR_OK;
 }
 
-// So that a label that is no class names the weights.
+// A label that is no class names the weights.
 static const chi_op class_weights_op = {
 	.name = "gather", .label = "class weights of the labels", .infer = infer_class_weights
 };

@@ -50,7 +50,7 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
 }
 
 // A replica's share of its worker's own stream: its place in the cyclic list of sizes moves by
-// shift in each step, and returns after some turns.
+// shift in each step.
 static void add_turns(chi_text *t, const choir_distributed_dataset *data, int64_t id)
 {
 	enum { MAX = 8 };

@@ -218,8 +218,8 @@ static choir_distributed_dataset *new_data(
 	return NULL;
 }
 
-// The program's functions may need their own thread, and a rewind loses a queue's examples.
-// *files: d reads files.
+// The program's functions may need their own thread; a rewind loses a queue's examples. *files: d
+// reads files.
 static bool reads_by_itself(const choir_dataset *d, bool *files)
 {
 	if (d == NULL)
@@ -268,7 +268,7 @@ static void sign_part(choir_distributed_dataset *data)
 		data->signature = chi_hash_mix(data->signature ^ part[i]);
 }
 
-// By default only datasets of files. With functions of the program, not beyond the pass.
+// By default only files. With functions of the program, not beyond the pass.
 static bool read_ahead(choir_distributed_dataset *data)
 {
 	const choir_dataset *d = data->stream[0].data;

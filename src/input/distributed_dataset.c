@@ -121,8 +121,8 @@ void chi_input_hold_position(choir_distributed_dataset *data)
 	data->held = true;
 }
 
-// The next step in which some worker has examples. A worker takes part after its data's end, and
-// after an earlier failure, which it reports.
+// The next step in which some worker has examples. A worker takes part after its end, and after an
+// earlier failure, which it reports.
 static choir_status read_step(
 		choir_distributed_dataset *data, chi_batch_buffer *to, choir_status own)
 {
@@ -151,7 +151,7 @@ static choir_status fill(choir_distributed_dataset *data, choir_values *set, cho
 	return status == CHOIR_OK ? chi_strategy_abort(data->strategy, deal(data, set, &to)) : status;
 }
 
-// Until the rewind, on all workers: a step may be lost. The next step reports it to the others.
+// Until the rewind, on all workers: a step may be lost.
 choir_status chi_input_keep(choir_distributed_dataset *data, choir_status status, bool told)
 {
 	data->failure.status = CHOIR_OK;

@@ -72,7 +72,7 @@ static bool has_space(const choir_tensor *t, int64_t used, const chi_ragged_valu
 					(size_t) c->shape.rank * sizeof c->shape.dim[0]) == 0;
 }
 
-// The previous example's tensor and row, or a new tensor with space for rest examples.
+// The previous tensor and row, or a new tensor for rest examples.
 static choir_status varying_tensor(const chi_example_stream *f, chi_batch_buffer *to, size_t i,
 		const chi_ragged_value *c, int64_t at, int64_t rest, choir_tensor **tensor, int64_t *row)
 {
@@ -111,7 +111,7 @@ static choir_status copy_ragged_values(const chi_example_stream *f, chi_batch_bu
 	return CHOIR_OK;
 }
 
-// whole: the element is one replica's, so a new shape gets a tensor of its exact size.
+// whole: the element is one replica's; a new shape gets a tensor of its size.
 static choir_status take_leftover(
 		chi_example_stream *f, chi_batch_buffer *to, int64_t want, bool whole, int64_t *got)
 {

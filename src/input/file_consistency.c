@@ -1,5 +1,5 @@
-// Workers compare one hash of all files and, if it differs, each file. A hash covers a file's size
-// and a checksum of some blocks (of very many files, only some).
+// Workers compare one hash of all files and, if it differs, each file's: of its size and a
+// checksum of some blocks (of very many files, only some).
 #include "input/input.h"
 
 #include <inttypes.h>

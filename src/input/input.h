@@ -39,8 +39,8 @@ typedef struct {
 choir_status chi_example_stream_init(chi_example_stream *f, choir_dataset *d);
 void chi_example_stream_free(chi_example_stream *f);
 choir_status chi_example_stream_begin(chi_example_stream *f, int64_t pass);
-// Up to want examples, from the leftover or one element. to NULL: skips. whole: one complete
-// element, for which to has capacity. CHOIR_END: none.
+// Up to want examples, from the leftover or one element. to NULL: skips. whole: one element, for
+// which to has capacity.
 choir_status chi_example_stream_read(
 		chi_example_stream *f, chi_batch_buffer *to, int64_t want, bool whole, int64_t *got);
 // Until there are want; fewer at the end, without an error.
@@ -100,8 +100,8 @@ int64_t chi_input_first(const choir_distributed_dataset *data, int worker);
 choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_batch_buffer *to);
 // Reads step to->step and sets replicas' rows. CHOIR_END: all are 0.
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_batch_buffer *to);
-// Reads from the first begin or take on. together: a reader waits for half of the steps. goes_on:
-// into the next pass.
+// From the first begin or take on. together: a reader waits for half of the steps. goes_on: into
+// the next pass.
 chi_read_ahead *chi_read_ahead_new(
 		choir_distributed_dataset *data, int steps, bool together, bool goes_on);
 void chi_read_ahead_free(chi_read_ahead *a);
@@ -110,11 +110,11 @@ choir_status chi_read_ahead_begin(chi_read_ahead *a);
 choir_status chi_read_ahead_take(chi_read_ahead *a, chi_batch_buffer *to);
 // Drops steps. a may be NULL.
 void chi_read_ahead_halt(chi_read_ahead *a);
-// *pass: the next one. False: the thread has not begun it and is halted, and the caller begins it.
+// *pass: the next one. False: the halted thread has not begun it, so the caller does.
 bool chi_read_ahead_rewind(chi_read_ahead *a, int64_t *pass);
 // After the last taken step. False: ask the stream.
 bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p);
-// own: the status here. differs: the message for a worker whose signature is not worker 0's.
+// own: the status here. differs: the message for another signature than worker 0's.
 choir_status chi_input_check_creation(
 		choir_strategy *s, choir_status own, uint64_t signature, const char *differs);
 // CHOIR_STATE: they differ; names the first file and its worker.
@@ -130,10 +130,9 @@ choir_status chi_input_sync_step(
 		choir_distributed_dataset *data, const chi_batch_buffer *to, choir_status own);
 choir_status chi_input_need_data(const choir_distributed_dataset *data, const char *what);
 void chi_input_where(const choir_distributed_dataset *data, choir_input_position *p);
-// Until the next batch, rewind or restore, the position that is saved is that before the last
-// batch.
+// Until the next batch, rewind or restore, saves have the position before the last batch.
 void chi_input_hold_position(choir_distributed_dataset *data);
-// Keeps a failure for the next call. told: the other workers know it. Returns status.
+// For the next call. told: the other workers know it. Returns status.
 choir_status chi_input_keep(choir_distributed_dataset *data, choir_status status, bool told);
 choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d);
 

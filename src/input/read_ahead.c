@@ -1,5 +1,5 @@
-// Steps are read into the future batch's tensors. Each stores the position after it, so a save
-// ignores steps read ahead.
+// Steps are read into the future batch's tensors, each with the position after it: a save ignores
+// steps read ahead.
 //
 // After an end the thread begins the next pass, to fill shuffle buffers early. No lock is held
 // while data are read.
@@ -81,8 +81,8 @@ static void read_next(chi_read_ahead *a)
 		chi_cond_broadcast(&a->changed);
 }
 
-// Releases the caller's mutex. Does nothing if sources have left out rows: until the rewind the
-// program may ask for counts.
+// Releases the caller's mutex. Not if sources have left out rows: until the rewind the program may
+// ask for counts.
 static void begin_next(chi_read_ahead *a)
 {
 	chi_example_stream *f = &a->data->stream[0];
@@ -307,7 +307,7 @@ static choir_status hand_over(const chi_read_ahead *a, const slot *s, chi_batch_
 	return CHOIR_OK;
 }
 
-// With mutex held. Small steps change threads in groups: a switch costs more than reading one.
+// With mutex held. Small steps change threads in groups: a switch costs more than one step.
 static void await(chi_read_ahead *a)
 {
 	if (a->filled > 0)

@@ -1,5 +1,5 @@
-// The number of a step's examples for each replica (docs/rules.md, section 9), computed from
-// numbers that all workers know.
+// The number of a step's examples for each replica (docs/rules.md, section 9), from numbers that
+// all workers know.
 #include "input/input.h"
 
 #include <string.h>
@@ -75,7 +75,7 @@ static choir_status read_elements(choir_distributed_dataset *data, chi_batch_buf
 }
 
 // By the cyclic list of sizes: worker w begins at its first replica's. All workers advance by one
-// worker's replicas, even if their numbers differ, so each step is a global batch.
+// worker's replicas, so each step is a global batch.
 static choir_status read_stream(choir_distributed_dataset *data, chi_batch_buffer *to)
 {
 	const int64_t n = chi_input_replicas(data), first = first_here(data);

@@ -1,5 +1,5 @@
 // At construction and in each step, workers exchange status, number of examples and a failure's
-// text. A step runs if any worker has examples, and fails on all if it fails on one.
+// text. A step runs if any worker has examples, and fails on all or none.
 #include "input/input.h"
 
 #include <inttypes.h>

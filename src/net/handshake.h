@@ -1,5 +1,5 @@
 // The dialling end sends HELLO. The listening end answers WELCOME, or REFUSE with a reason. Both
-// compare protocol, job and facts. Until then frames have at most 4 KiB.
+// compare protocol, job and facts. Before, frames have at most 4 KiB.
 #pragma once
 
 #include "net/link.h"
@@ -7,7 +7,7 @@
 enum { CHI_FACTS = 8, CHI_FACT_NAME = 24, CHI_FACT_VALUE = 128, CHI_ROLE = 16, CHI_HOST = 64 };
 enum { CHI_WELCOME_MAX = 1024 };
 
-// A fact must be equal on both ends, such as the library or the program.
+// Must be equal on both ends.
 typedef struct {
 	char name[CHI_FACT_NAME], value[CHI_FACT_VALUE];
 } chi_fact;
@@ -24,16 +24,15 @@ typedef struct {
 	chi_fact fact[CHI_FACTS];
 } chi_hello;
 
-// Fills all fields but address. Facts: "libchoir" (the library's file) and "program" (NULL: the
-// content of the program's file).
+// All but address. Facts: "libchoir" (the library's file) and "program" (NULL: the program's
+// file).
 choir_status chi_hello_make(
 		chi_hello *h, const char *role, int index, uint64_t job, const char *program);
 choir_status chi_hello_add(chi_hello *h, const char *name, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
 void chi_hello_pack(const chi_hello *h, chi_pack *p);
 choir_status chi_hello_unpack(chi_unpack *u, chi_hello *h);
-// CHOIR_INVALID: another job. CHOIR_STATE: another fact; the text names the peer, the fact and
-// both values.
+// CHOIR_INVALID: another job. CHOIR_STATE names the peer, the fact and both values.
 choir_status chi_hello_check(const chi_hello *own, const chi_hello *peer);
 // "worker 2 (node3, pid 4711)".
 const char *chi_hello_name(const chi_hello *h, char *out, size_t size);
@@ -65,7 +64,7 @@ choir_status chi_handshake_welcome(chi_handshake *h, chi_link *l, const chi_pack
 // The reason is this thread's last failure.
 void chi_handshake_refuse(chi_handshake *h, chi_link *l);
 
-// The status and text of REFUSE and BYE. chi_reason_take makes them this thread's last failure.
-// CHOIR_CORRUPT: damaged.
+// Of REFUSE and BYE. chi_reason_take makes them this thread's last failure. CHOIR_CORRUPT:
+// damaged.
 choir_status chi_reason_send(chi_link *l, uint16_t kind, choir_status status, const char *text);
 choir_status chi_reason_take(const void *payload, uint64_t bytes, const char *what);

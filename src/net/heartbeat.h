@@ -1,5 +1,5 @@
-// An end of a connection sends a heartbeat when it has sent nothing for a while. The other end is
-// lost when nothing has arrived for longer. The caller passes the time.
+// An end of a connection sends a heartbeat after a silence. The other end is lost after a longer
+// one. The caller passes the time.
 #pragma once
 
 #include <stdbool.h>
@@ -12,8 +12,8 @@ typedef struct {
 
 void chi_heartbeat_begin(chi_heartbeat *h, double every, double lost_after, double now);
 bool chi_heartbeat_due(const chi_heartbeat *h, double now);
-// Call it after receiving all that has arrived. After a stop of this process the peer's time
-// begins again.
+// Call it after receiving all that has arrived. After a stop of this process the time begins
+// again.
 bool chi_heartbeat_lost(chi_heartbeat *h, double now);
 // When due or lost can change.
 double chi_heartbeat_next(const chi_heartbeat *h);

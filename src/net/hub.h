@@ -1,5 +1,5 @@
-// A process's connections: in chi_hub_step a hub listens, dials, shakes hands, sends heartbeats,
-// and gives frames to its owner. One thread uses it, except for chi_hub_wake.
+// A process's connections: chi_hub_step listens, dials, shakes hands, sends heartbeats, and gives
+// frames to the owner. One thread uses it, except for chi_hub_wake.
 #pragma once
 
 #include "net/handshake.h"
@@ -33,16 +33,16 @@ struct chi_peer {
 
 typedef struct {
 	void *user;
-	// Listening end; may append to the welcome. A failure refuses the peer with its text, without
-	// lost. NULL: all may join.
+	// Listening end; may append to the welcome. A failure refuses the peer, without lost. NULL:
+	// all may join.
 	choir_status (*admit)(void *user, chi_peer *peer, chi_pack *welcome);
 	void (*joined)(void *user, chi_peer *peer);
 	// A failure ends the peer.
 	choir_status (*frame)(
 			void *user, chi_peer *peer, const chi_net_frame *frame, const void *payload);
-	// The end of a peer that has joined or was dialled. This thread's last failure is the reason:
+	// A peer that has joined or was dialled ends. This thread's last failure is the reason:
 	// CHOIR_END with a text after a goodbye, CHOIR_PEER_LOST, CHOIR_TIMEOUT (no heartbeat),
-	// CHOIR_CORRUPT, or the status of a refusal.
+	// CHOIR_CORRUPT, or a refusal's status.
 	void (*lost)(void *user, chi_peer *peer, choir_status status);
 } chi_hub_owner;
 
@@ -72,6 +72,5 @@ int chi_hub_open_connections(const chi_hub *h);
 choir_status chi_peer_send(
 		chi_peer *p, uint16_t kind, uint32_t stream, const choir_connection_part parts[], int n);
 choir_status chi_peer_send_pack(chi_peer *p, uint16_t kind, uint32_t stream, const chi_pack *pack);
-// Says goodbye, and closes when the peer has closed, after 2 seconds at the latest. lost is not
-// called.
+// Says goodbye; closes when the peer has closed, after at most 2 seconds. lost is not called.
 void chi_peer_end(chi_peer *p, choir_status status, const char *why);

@@ -14,7 +14,7 @@ typedef struct {
 	size_t size;
 } chi_key;
 
-// CHOIR_INVALID: others may read the file, another user owns it, or its size is wrong.
+// CHOIR_INVALID: another owner or size, or others may read the file.
 choir_status chi_key_read(const char *path, chi_key *key);
 // 32 random bytes with mode 0600. CHOIR_STATE: the file exists.
 choir_status chi_key_make(const char *path);

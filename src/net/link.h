@@ -33,9 +33,9 @@ choir_status chi_link_send(
 choir_status chi_link_send_pack(chi_link *l, uint16_t kind, uint32_t stream, const chi_pack *p);
 choir_status chi_link_flush(chi_link *l);
 size_t chi_link_waiting(const chi_link *l); // bytes that wait for room
-// *frame and *payload are valid until the next call; NULL: no complete frame. CHOIR_END: the peer
-// has closed between two frames. CHOIR_PEER_LOST: the connection failed, or ended within a frame.
-// CHOIR_CORRUPT: not a frame, too large, or out of sequence.
+// Valid until the next call; NULL: no complete frame. CHOIR_END: the peer has closed between two
+// frames. CHOIR_PEER_LOST: the connection failed, or ended within a frame. CHOIR_CORRUPT: damaged,
+// too large, or out of sequence.
 choir_status chi_link_receive(chi_link *l, const chi_net_frame **frame, const void **payload);
 // The caller frees the last frame's payload with chi_free.
 void *chi_link_take(chi_link *l);

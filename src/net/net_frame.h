@@ -32,6 +32,6 @@ enum {
 };
 
 void chi_net_frame_pack(const chi_net_frame *f, unsigned char header[CHI_NET_HEADER]);
-// CHOIR_CORRUPT: not a frame, a damaged one, or a payload of more than max bytes.
+// CHOIR_CORRUPT: damaged, or a payload of more than max bytes.
 choir_status chi_net_frame_unpack(
 		const unsigned char header[CHI_NET_HEADER], uint64_t max, chi_net_frame *f);

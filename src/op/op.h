@@ -24,8 +24,8 @@ typedef struct chi_node {
 	bool tf32; // the frame's, and its gradient's
 } chi_node;
 
-// Computes gradients from dy by operations. Sets gradient[i] where want[i] is set, to a new tensor
-// or dy; NULL is zero. Other new tensors are dropped.
+// Sets gradient[i] where want[i] is set, by operations, to a new tensor or dy; NULL is zero. Other
+// new tensors are dropped.
 typedef struct {
 	choir_tensor *dy;
 	const bool *want;
@@ -46,11 +46,11 @@ struct chi_op {
 	const char *name; // of kernels
 	const char *label; // in messages; NULL: name
 	size_t attribute_bytes;
-	// Checks the inputs, without a name in messages, and sets out's dtype and shape.
+	// Checks the inputs; sets out's dtype and shape. Messages lack the name.
 	choir_status (*infer)(chi_result *r);
 	chi_backward_fn *backward; // NULL: no gradient
-	// For a recorded backward pass (tape.h), if backward does not use recorded operations: gives
-	// the result by them.
+	// For a recorded backward pass (tape.h), if backward is not recorded: the result by recorded
+	// operations.
 	choir_tensor *(*formula)(const chi_node *node);
 	bool foreign; // the program's: f32 in mixed precision, no recorded backward pass
 	// The last inputs, which are dropped with the call.
@@ -69,8 +69,8 @@ typedef struct {
 	chi_slope_fn *slope;
 } chi_unary_op;
 choir_status chi_unary_backward(const chi_node *node, const chi_backward *g);
-// Defines choir_NAME and its operation. slope_value is an expression of x, y and dy; by_result:
-// gradient_kernel takes y instead of x.
+// Defines choir_NAME and its operation. slope_value: of x, y and dy; by_result: gradient_kernel
+// takes y instead of x.
 #define CHI_UNARY_OP(kernel, infer_shape, gradient_kernel, by_result, slope_value) \
 	static choir_tensor *kernel##_slope(choir_tensor *x, choir_tensor *y, choir_tensor *dy) \
 	{ \
@@ -87,12 +87,12 @@ choir_status chi_unary_backward(const chi_node *node, const chi_backward *g);
 		return chi_op_call(&kernel##_op.op, NULL, 1, &x, NULL); \
 	}
 
-// Plain numbers get the operands' dtype. Recorded if a tape is active and a gradient can flow.
-// NULL inputs give NULL.
+// Plain numbers get the operands' dtype. Recorded if a gradient can flow to a tape. NULL inputs
+// give NULL.
 choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_tensor *const in[],
 		const void *attributes);
 
-// Records the thread's failure, with the operation's name, in f. Returns NULL.
+// Records the thread's failure in f, with the name. Returns NULL.
 choir_tensor *chi_op_failed(choir_frame *f, const char *name);
 
 // Checks as chi_op_call. False: recorded in f.

@@ -130,7 +130,7 @@ static void forget_waiters(chi_served_waiter **at, const chi_peer *peer)
 	}
 }
 
-// Drops answers for a lost server. The lock is held.
+// Drops answers for a lost server. With the lock.
 static void forget(chi_session *s, const chi_peer *peer)
 {
 	forget_waiters(&s->early, peer);
@@ -203,7 +203,6 @@ static choir_status answer(chi_peer *peer, uint64_t token, choir_status status)
 	return send_answer(peer, &p);
 }
 
-// Of an AWAIT.
 static void begin_await_answer(chi_session *s, chi_pack *p, uint64_t token, choir_status status)
 {
 	begin_answer(p, token, status);
@@ -242,7 +241,7 @@ void chi_session_end_early_waiters(chi_session *s)
 	s->early = NULL;
 }
 
-// Answers waits for commands that the stream has reached; all: every wait, as the session ends.
+// Answers waits for commands that the stream has reached; all: the session ends.
 void chi_session_answer_waiters(chi_session *s, chi_served_stream *stream, bool all)
 {
 	for (chi_served_waiter **at = &stream->waiters; *at != NULL;) {
@@ -263,9 +262,9 @@ void chi_session_answer_waiters(chi_session *s, chi_served_stream *stream, bool 
 	}
 }
 
-// The lock is held, here and below.
+// With the lock, here and below.
 
-// A closed stream runs the commands that it still has.
+// A closed stream runs its remaining commands.
 static chi_served_stream *find_closed(const chi_session *s, uint32_t number, uint64_t command)
 {
 	chi_served_stream *stream = s->closed;

@@ -18,7 +18,7 @@ uint64_t chi_session_requests(void)
 	return chi_atomic64_load(&requests);
 }
 
-// The lock is held, also in the next functions.
+// With the lock, also in the next functions.
 static void open_locked(
 		chi_served_stream *stream, chi_served_request *r, uint32_t server, chi_pack *p)
 {
@@ -265,7 +265,7 @@ static bool locate(
 	return true;
 }
 
-// The proof is read after the bytes. changed: the server has freed memory since l was found.
+// The proof is read after the bytes. changed: the server has freed memory since.
 static bool read_at(const chi_served_reading *from, const chi_served_location *l, void *to,
 		uint64_t there, size_t bytes, bool *changed)
 {

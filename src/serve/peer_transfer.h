@@ -3,16 +3,16 @@
 
 #include "serve/session.h"
 
-// Between this server's memory and another's. push: from here to there.
+// Between this server and another. push: from here to there.
 choir_status chi_session_transfer(
 		chi_served_stream *s, uint64_t here, uint64_t there, size_t bytes, bool push);
-// Asks another server when its stream reaches a command. The lock is held. NULL: no memory.
+// Asks another server when its stream reaches a command. With the lock. NULL: no memory.
 chi_served_request *chi_session_ask(
 		chi_served_stream *s, uint32_t server, uint32_t stream, uint64_t number);
 choir_status chi_session_await(chi_session *s, const chi_served_request *r);
-// Whether a server of this host shows its progress in its memory. The lock is held.
+// Whether a server of this host shows its progress in its memory. With the lock.
 bool chi_session_shows(const chi_session *s, uint32_t server);
-// Looks there for a short time. False: it has not reached the command, or it must be asked.
+// Looks there for a short time. False: not yet, or it must be asked.
 bool chi_session_sees(chi_session *s, uint32_t server, uint32_t stream, uint64_t command);
 void chi_session_drop(chi_session *s, chi_served_request *r); // the lock is held
 // For tests: of all sessions of this process.

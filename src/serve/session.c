@@ -14,7 +14,7 @@
 
 static const double IDLE = 3600; // seconds
 
-// Memory. The lock is held.
+// Memory. With the lock.
 
 static size_t position(const chi_session *s, uint64_t address)
 {
@@ -83,7 +83,7 @@ static void free_memory(chi_session *s, uint64_t address)
 	s->memory_count--;
 }
 
-// Messages. The lock is held.
+// Messages. With the lock.
 
 choir_status chi_session_post(
 		chi_session *s, chi_peer *peer, uint32_t server, uint16_t kind, chi_pack *pack)
@@ -102,7 +102,7 @@ choir_status chi_session_post(
 	return CHOIR_OK;
 }
 
-// The program will ask about the other streams next.
+// The program asks about the other streams next.
 static void tell_reached(chi_session *s)
 {
 	chi_pack p = { 0 };
@@ -161,7 +161,7 @@ choir_status chi_session_send(chi_session *s)
 	return broken ? choir_fail(CHOIR_NO_MEMORY, "out of memory: a message") : CHOIR_OK;
 }
 
-// The lock is held, here and in the next function.
+// With the lock, also in the next function.
 static void show_progress(chi_served_stream *s)
 {
 	chi_session *session = s->session;
@@ -320,7 +320,7 @@ static chi_served_stream **find_stream(chi_session *s, uint32_t number)
 	return at;
 }
 
-// The lock is held, here and below.
+// With the lock, here and below.
 static void append(chi_served_stream *s, chi_served_task *t)
 {
 	if (s->first == NULL)
@@ -391,7 +391,7 @@ static void close_stream(chi_session *s, chi_served_stream **at)
 	chi_cond_signal(&stream->changed);
 }
 
-// On another host a process of this number is another one.
+// On another host the number is another process's.
 static choir_status lend(chi_session *s, chi_unpack *u)
 {
 	const chi_handshake *h = &s->program->handshake;

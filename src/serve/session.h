@@ -18,8 +18,8 @@ typedef struct {
 	size_t bytes, users;
 } chi_served_frame;
 
-// Another process's memory. The incarnation at the address tells it from another process of the
-// same number.
+// Another process's memory. The incarnation at the address tells it from a later process of its
+// number.
 typedef struct {
 	int64_t pid; // 0: it cannot be read
 	uint64_t address, incarnation;
@@ -158,11 +158,11 @@ chi_session *chi_session_new(
 void chi_session_free(chi_session *s); // waits for running commands
 // A frame of commands; takes over data. A failure ends the session.
 choir_status chi_session_take(chi_session *s, unsigned char *data, size_t bytes);
-// The lock is held. NULL: a failure.
+// With the lock. NULL: a failure.
 void *chi_session_find(chi_session *s, uint64_t address, size_t bytes, choir_device **device);
 const chi_served_memory *chi_session_find_allocation(
 		const chi_session *s, uint64_t address, size_t bytes);
-// Takes the pack. The lock is held.
+// Takes the pack. With the lock.
 choir_status chi_session_post(
 		chi_session *s, chi_peer *peer, uint32_t server, uint16_t kind, chi_pack *pack);
 // Sends the messages, on the network thread. CHOIR_NO_MEMORY: one could not be made.

@@ -217,7 +217,7 @@ void chi_served_ask(chi_served_stream *s, chi_served_task *t, bool early)
 		t->request = chi_session_ask(s, f.server, f.stream, f.command);
 }
 
-// One question after another would wait for one answer after another.
+// Questions one by one would wait for each answer.
 static void ask_all(chi_served_stream *s, chi_served_task *t)
 {
 	chi_mutex_lock(&s->session->lock);

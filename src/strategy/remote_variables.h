@@ -16,14 +16,14 @@ typedef struct chi_remote {
 	void *user;
 	// Updates the copies before each run, and before reads and writes outside of runs.
 	choir_status (*refresh)(void *user);
-	// The same before runs, and before writes outside of runs. The servers do not change until
-	// they have these writes. NULL: refresh.
+	// Before runs, and writes outside of runs. The servers do not change until they have these
+	// writes. NULL: refresh.
 	choir_status (*refresh_to_write)(void *user);
-	// After refresh, before a read of v: n rows, or all if row is NULL. Ignores invalid rows.
-	// NULL: refresh brings all. Threads: any.
+	// After refresh, before a read of v: n rows; row NULL: all. Ignores invalid rows. NULL:
+	// refresh brings all. Threads: any.
 	choir_status (*fetch)(void *user, choir_variable *v, int64_t n, const int64_t row[]);
-	// Instead of an optimizer's update, with gradients summed over the replicas. optimizer: the
-	// user of chi_gradients_new. NULL: updates are applied here.
+	// Instead of an update, with gradients summed over the replicas. optimizer:
+	// chi_gradients_new's user. NULL: updates are applied here.
 	choir_status (*push)(void *user, void *optimizer, size_t n, choir_variable *const v[],
 			const chi_remote_gradient gradient[]);
 	// After a write of v in this process. t: host memory, or a plain number. NULL: nothing to do.

@@ -83,7 +83,7 @@ struct choir_strategy {
 	bool all_host;
 	bool all_here; // parameters share memory with devices
 	chi_mutex lock;
-	// Held from the search for a name until the variable is listed.
+	// From the search for a name until the variable is listed.
 	chi_recursive_lock creation_lock;
 	choir_variable *variables, **variables_end;
 	chi_atomic32 has_wrapped_memory;
@@ -122,7 +122,7 @@ static inline int chi_strategy_copy(
 	return v->copy_of_replica[s->first_replica + local_replica];
 }
 
-// The dtype in which gradients are summed over replicas (docs/decisions/0095).
+// Of sums of gradients (docs/decisions/0095).
 static inline choir_dtype chi_strategy_wire(const choir_strategy *s, choir_dtype dtype)
 {
 	return dtype == CHOIR_F32 && s->in_sync > 1 ? s->owner->options.wire : dtype;
@@ -134,8 +134,7 @@ static inline int chi_strategy_id(const choir_strategy *s, int local_replica)
 // CHOIR_STATE in a child of a fork.
 choir_status chi_strategy_check(const choir_strategy *s);
 
-// For sums and updates, even after a failure, as memory is reused. Returns status or a wait's
-// failure.
+// Even after a failure, as memory is reused. Returns status or a wait's failure.
 choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status);
 choir_status chi_strategy_wait_away(choir_strategy *s, choir_status status);
 void chi_strategy_reset_collectives(choir_strategy *s);
@@ -144,5 +143,5 @@ void chi_strategy_reset_collectives(choir_strategy *s);
 choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *self);
 choir_status chi_strategy_own_stateful(
 		choir_strategy *s, const chi_stateful_table *table, void *self);
-// Frees an object that s owns, before s is freed.
+// Before s is freed.
 void chi_strategy_free_owned(choir_strategy *s, const void *self);

@@ -1,4 +1,4 @@
-// A set of values has the layout of its strategy.
+// A set of values has its strategy's layout.
 #include "strategy/strategy.h"
 
 choir_values *choir_values_new(choir_strategy *s)

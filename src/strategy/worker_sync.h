@@ -24,13 +24,13 @@ static inline int chi_strategy_parts(const choir_variable *v)
 {
 	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
 }
-// status and choir_error(): how an operation ended here. All return CHOIR_OK or the lowest
-// worker's failure, and can continue.
+// status and choir_error(): how it ended here. All return CHOIR_OK or the lowest worker's failure,
+// and can continue.
 choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const char *what);
 // The chief's. The others get their own memory (chi_free), or none after a failure.
 choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, const char *what);
-// A failure fails the cluster, unless all workers have the same one. No other thread of this
-// worker may communicate. Returns status.
+// Fails the cluster, unless all workers have the same failure. No other thread may communicate.
+// Returns status.
 choir_status chi_strategy_abort(choir_strategy *s, choir_status status);
 choir_tensor *chi_strategy_abort_if_null(choir_strategy *s, choir_frame *f, choir_tensor *t);
 

@@ -195,7 +195,7 @@ static uint64_t count_kills(agent *a)
 	return at == NULL ? 0 : strtoull(at + sizeof "\noom_kill", NULL, 10);
 }
 
-// Counts only seconds in which this agent ran: a suspended machine is not a silent program.
+// Counts only seconds in which this agent ran: the machine may be suspended.
 static void look(agent *a)
 {
 	static const double MAX = 0.5; // between two looks
@@ -289,8 +289,8 @@ static void run(agent *a)
 	}
 }
 
-// Of a killed process. To listen there replaces such a socket, and the hub's end removes it. A
-// process that still runs keeps its socket.
+// Listening replaces a killed process's socket, and the hub's end removes it. A process that still
+// runs keeps its socket.
 static void remove_socket(agent *a, const char *address)
 {
 	char bound[160]; // longer than a socket's path may be
@@ -299,8 +299,7 @@ static void remove_socket(agent *a, const char *address)
 		(void) chi_hub_listen(a->hub, address, bound, sizeof bound);
 }
 
-// A killed supervisor has left its socket. This agent's program may be a killed coordinator or
-// parameter server (coordinator/task.c).
+// Of a killed supervisor, coordinator or parameter server (coordinator/task.c).
 static void remove_sockets(agent *a)
 {
 	char task[160];

@@ -4,7 +4,7 @@
 #include "supervisor/restart_policy_state.h"
 
 // Notes a failure (worker CHOIR_NONE: of no worker), which counts now or, if a cause may come, in
-// a second. fmt: what happened.
+// a second.
 chi_failure *chi_blame(chi_restart_policy *p, double now, chi_grade grade, int worker,
 		const char *fmt, ...) CHOIR_PRINTF(5, 6);
 void chi_blame_end(chi_restart_policy *p, double now, int worker);

@@ -18,8 +18,8 @@ typedef struct {
 } chi_hosts;
 
 // list: "a,b:2", or a file with lines "a", "b:2" or "b slots=2" and comments after #. Lost hosts
-// stay lost until the file drops them and then names them again. NULL: no hosts. CHOIR_INVALID
-// names the line or the item.
+// stay lost until the file drops them and names them again. NULL: no hosts. CHOIR_INVALID names
+// the line or item.
 choir_status chi_hosts_read(chi_hosts *h, const char *list);
 int chi_hosts_capacity(const chi_hosts *h);
 // name: in the list, or the host's own.

@@ -191,7 +191,7 @@ void chi_job_release(choir_supervisor *s, int attempt, int worker)
 	}
 }
 
-// Agents on other hosts use TCP and prove the key; `choir status` uses the Unix socket.
+// Agents on other hosts use TCP and prove the key, `choir status` the Unix socket.
 static choir_status listen_at(choir_supervisor *s)
 {
 	char wanted[CHI_JOB_ADDRESS], bound[CHI_JOB_ADDRESS];

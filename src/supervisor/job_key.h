@@ -11,7 +11,7 @@
 #define CHI_JOB_PROTOCOL "choir run 1" // of the messages between supervisor and agents
 enum { CHI_JOB_KEY_BYTES = 32, CHI_JOB_KEY_TEXT = 2 * CHI_JOB_KEY_BYTES + 1 };
 
-// The socket of a coordinator or its server, by the path of the supervisor's.
+// Of a coordinator or its server, by the supervisor's path.
 void chi_job_task_socket(const char *path, int worker, char *out, size_t size);
 
 choir_status chi_job_key_make(chi_key *key);

@@ -1,4 +1,4 @@
-// Decides when a job starts again. An attempt runs, ends, and after a pause the next one begins.
+// An attempt runs, ends, and after a pause the next one begins.
 #include "supervisor/blame.h"
 
 #include "base/alloc.h"

@@ -18,7 +18,7 @@ typedef struct {
 	double stall; // seconds of a collective's wait until the job fails; 0: no limit
 	double stop_timeout; // seconds that workers have to stop on request
 	double end_timeout; // seconds that finished workers have to exit
-	// Workers from this number on are spare: a failed one starts again while the others go on.
+	// From this number on workers are spare: a failed one restarts while the others go on.
 	int spare_from; // 0: none
 } chi_restart_policy_options;
 
@@ -42,7 +42,7 @@ typedef struct {
 	void (*say)(void *user, const char *line);
 	// Failures of workers and other events, each one JSON object.
 	void (*event)(void *user, const char *json);
-	// Ends a spare worker. again: starts it again.
+	// Ends a spare worker. again: restarts it.
 	void (*replace)(void *user, int attempt, int worker, bool again);
 } chi_restart_policy_owner;
 
@@ -58,7 +58,7 @@ chi_restart_policy *chi_restart_policy_new(
 		const chi_restart_policy_options *o, const chi_restart_policy_owner *owner);
 void chi_restart_policy_free(chi_restart_policy *p);
 
-// Events. Those of an earlier attempt or an unknown worker are ignored. now never decreases.
+// Events. Earlier attempts and unknown workers are ignored. now never decreases.
 void chi_restart_policy_begin(chi_restart_policy *p, double now);
 // An agent asks: true: start the worker.
 bool chi_restart_policy_joined(
@@ -68,13 +68,13 @@ void chi_restart_policy_heard(
 void chi_restart_policy_ended(chi_restart_policy *p, double now, int attempt, int worker,
 		const chi_worker_report *r, const chi_process_end *end);
 // The worker's agent has ended. status: CHOIR_END after a goodbye; CHOIR_PEER_LOST or
-// CHOIR_TIMEOUT without one; else its failure, with the reason why.
+// CHOIR_TIMEOUT without one; else its failure.
 void chi_restart_policy_gone(chi_restart_policy *p, double now, int attempt, int worker,
 		choir_status status, const char *why);
 // A launcher has ended or could not start. host: "": the launcher of all workers.
 void chi_restart_policy_launcher_ended(
 		chi_restart_policy *p, double now, int attempt, const char *host, const char *how);
-// A spare worker's agent, or the ssh that starts it, has ended; no other one starts this worker.
+// The agent or ssh of a spare worker has ended; no other one starts it.
 void chi_restart_policy_spare_ended(
 		chi_restart_policy *p, double now, int attempt, int worker, const char *how);
 void chi_restart_policy_stop(

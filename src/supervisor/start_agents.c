@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Seconds after SIGTERM. On a busy machine mpirun needs more than a second to remove its files.
+// Seconds after SIGTERM: mpirun can need more than one to remove its files.
 static const double KILL_AFTER = 3;
 
 // The first that exists is taken.
@@ -162,8 +162,8 @@ static const char *address_of(const choir_supervisor *s, int worker)
 	return at == NULL ? name : at + 1;
 }
 
-// Workers' tasks (choir/coordinator.h). Each attempt has its own port: the last one's may be in
-// use for a while. It is below the ports that the system assigns.
+// Workers' tasks (choir/coordinator.h). Each attempt has its own port: the last may be in use for
+// a while. It is below those that the system assigns.
 static void add_task(words *w, const choir_supervisor *s, int attempt, int worker)
 {
 	enum { FIRST = 20000, PORTS = 12000 };
@@ -367,7 +367,7 @@ static void keep_last(chi_launched *l)
 	}
 }
 
-// Output while an attempt is killed is noise. One that prints without end gets its turn.
+// While an attempt is killed, output is noise. An endless one gets its turn.
 static void read_output(choir_supervisor *s, chi_launched *l)
 {
 	enum { READS = 64 };

@@ -262,7 +262,7 @@ static void show_progress(choir_supervisor *s)
 	chi_job_report(s, CHOIR_SUPERVISOR_PROGRESS, CHOIR_NONE, text);
 }
 
-// Agents kill their programs and say goodbye. This kills this machine's agents that do not answer.
+// Agents kill their programs and say goodbye. Kills those here that do not answer.
 static void end_attempt(choir_supervisor *s, double now)
 {
 	if (chi_restart_policy_now(s->policy) == CHI_RESTART_POLICY_ENDS && now > s->killed + AGENTS)

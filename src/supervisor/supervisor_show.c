@@ -99,7 +99,7 @@ static choir_status list_jobs(const char *directory, chi_glob *jobs)
 	return status;
 }
 
-// At the socket of a killed supervisor nobody listens. A stopped one is a job, too.
+// Nobody listens at a killed supervisor's socket. A stopped one is a job.
 static choir_status find_one(const char *directory, char *name, size_t size)
 {
 	char path[2 * CHI_JOB_PATH];

@@ -1,7 +1,7 @@
 // One pool per device, never freed: a two-level segregated fit (TLSF; Masmano et al. 2004) with
 // eight size classes per power of two. A large buffer may take a part of a larger free one; a
-// freed part joins its free neighbours. So gradients use freed activations' memory, and repeated
-// steps allocate nothing.
+// freed part joins its free neighbours. So gradients use activations' memory, and repeated steps
+// allocate nothing.
 #include "tensor/buffer_pool.h"
 
 #include "base/alloc.h"

@@ -231,8 +231,8 @@ static void delete_exported(struct DLManagedTensorVersioned *managed)
 	chi_free(e);
 }
 
-// Memory that outlives the frame and does not change: the tensor's, or a copy if that is borrowed
-// or a variable's.
+// Memory that outlives the frame and does not change: the tensor's, or a copy if borrowed or a
+// variable's.
 static chi_buffer *lasting(choir_tensor *t, void **data)
 {
 	*data = t->data;

@@ -185,8 +185,7 @@ choir_status chi_tensor_check_any(const choir_tensor *t)
 			t->source->name);
 }
 
-// Only the thread of t's frame may record an event there; others (published) use
-// chi_frame_publish's.
+// Only t's frame's thread may record an event there; others (published) use chi_frame_publish's.
 static choir_status follow(choir_frame *f, const choir_tensor *t, bool published)
 {
 	chi_stream *from = t->frame->stream;
@@ -408,8 +407,8 @@ choir_status choir_tensor_to_host(const choir_tensor *t, void *to, size_t bytes)
 	return chi_tensor_to_host(t, to);
 }
 
-// Other holders could release memory that work queued here uses, so this reference stays until the
-// frame has waited.
+// Others could release memory that work queued here uses, so this reference stays until the frame
+// has waited.
 void chi_tensor_drop(choir_tensor *t)
 {
 	if (!t || !t->buffer)

@@ -7,7 +7,7 @@
 #include "choir/tensor.h"
 #include "tensor/buffer_pool.h"
 
-// The variable that a tensor reads. After version has changed, using the tensor is CHOIR_STATE
+// The variable that a tensor reads. After version has changed, its use is CHOIR_STATE
 // (docs/decisions/0016).
 typedef struct chi_source {
 	const char *name;
@@ -74,7 +74,7 @@ struct choir_frame {
 	struct choir_tape *tape;
 	// Forgets what was recorded after mark, before a rewind.
 	void (*tape_rewind)(struct choir_tape *tape, size_t mark);
-	// What the frame belongs to; 0: the program or a set of values.
+	// 0: the program or a set of values.
 	void *context;
 	chi_context_kind context_kind;
 	chi_random_key random; // place: number of the next draw
@@ -99,7 +99,7 @@ void *chi_frame_record_null(choir_frame *f); // the same; returns NULL
 // An action got NULL: the frame's failure, else the thread's, else CHOIR_INVALID. Recorded in
 // both; f may be NULL.
 choir_status chi_frame_status(choir_frame *f);
-// What a call gave: chi_frame_status(f) if it is NULL.
+// NULL: chi_frame_status(f).
 static inline choir_status chi_frame_made(choir_frame *f, const void *object)
 {
 	return object != NULL ? CHOIR_OK : chi_frame_status(f);
@@ -108,8 +108,8 @@ static inline choir_status chi_frame_made(choir_frame *f, const void *object)
 // Given back while queued work may still use it.
 chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes);
 void chi_frame_give_back(choir_frame *f, chi_buffer *b);
-// A call that returns a tensor got NULL: unless the frame has failed, records the thread's failure
-// or "subject: NULL where ...". f may be NULL.
+// Unless the frame has failed, records the thread's failure or "subject: NULL where ...". f may be
+// NULL.
 choir_tensor *chi_frame_null_argument(choir_frame *f, const char *subject);
 
 size_t chi_dtype_size(choir_dtype dtype); // 0: unknown
@@ -137,7 +137,7 @@ const char *chi_shape_print(const choir_shape *shape, char text[CHI_SHAPE_TEXT])
 
 // Not initialised.
 choir_tensor *chi_tensor_new(choir_frame *f, choir_dtype dtype, const choir_shape *shape);
-// On t's memory, or on rows of it, which f's device must share. Only the whole keeps t's count.
+// On t's memory, or rows of it, which f's device must share. Only the whole keeps t's count.
 choir_tensor *chi_tensor_alias(choir_frame *f, const choir_tensor *t);
 choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t first, int64_t rows);
 // Afterwards others may read the frame's tensors: t, an alias, or a copy in their frame.
@@ -179,7 +179,6 @@ size_t chi_tensor_bytes(const choir_tensor *t);
 // Waits for queued work.
 choir_status chi_tensor_to_host(const choir_tensor *t, void *to);
 choir_status chi_tensor_from_host(choir_tensor *t, const void *from);
-// While hold is on, and on other threads than the importing one, deleters are left to run's caller
-// (docs/decisions/0021).
+// While hold is on, and on other threads, deleters are left to run's caller (docs/decisions/0021).
 void chi_dlpack_hold(bool on);
 void chi_dlpack_run_deleters(void);

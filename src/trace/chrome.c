@@ -1,5 +1,5 @@
-// JSON with a list of events: "X" is a span with begin and duration in microseconds, "M" a track's
-// name and position. A worker is a process, a track a thread.
+// A JSON list of events: "X" is a span with begin and duration in microseconds, "M" a track's name
+// and position. A worker is a process, a track a thread.
 #include "trace/chrome.h"
 
 #include "base/alloc.h"

@@ -40,7 +40,7 @@ static void beat(void *page)
 	}
 }
 
-// Programs of this job, such as a shell script's commands, may use the page one after another.
+// Programs, such as a script's commands, may use the page one after another.
 static bool take(chi_health *h)
 {
 	const uint32_t before = chi_atomic32_load(&h->state);

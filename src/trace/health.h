@@ -1,6 +1,6 @@
-// This process's state, for its supervisor (choir run): a page of memory shared with the
-// agent, by a descriptor whose number is in CHOIR_RUN. So the agent knows step and collective
-// even of a killed process. A thread counts heartbeats. Threads: any.
+// This process's state, for its supervisor (choir run): a page shared with the agent, by the
+// descriptor in CHOIR_RUN. So the agent knows step and collective even of a killed process. A
+// thread counts heartbeats. Threads: any.
 #pragma once
 
 #include "base/atomic.h"

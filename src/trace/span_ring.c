@@ -1,5 +1,5 @@
-// A ring that grows to a limit and then keeps the newest spans. A span gets its entry when it
-// begins, so outer spans come first. Numbers of open spans detect overwritten ones.
+// A ring that grows to a limit and then keeps the newest spans. A span's entry is made when it
+// begins: outer spans come first. Numbers of open spans detect overwritten ones.
 #include "trace/span_ring.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-// A thread writes its spans only while its state is busy. Stopping the trace waits for idle and
-// sets closed; then the stopping thread owns the spans. So recording takes no lock.
+// A thread writes its spans only while its state is busy. Stopping the trace waits for idle, sets
+// closed, and owns the spans. So recording takes no lock.
 #pragma once
 
 #include "base/atomic.h"

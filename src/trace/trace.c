@@ -52,7 +52,7 @@ const char *choir_trace_category_name(choir_trace_category category)
 	return i < CHOIR_TRACE_CATEGORIES ? names[i] : "unknown category";
 }
 
-// With the lock held.
+// With the lock.
 static void take_off(const chi_spans *s)
 {
 	chi_spans **at = &sink.first, *before = NULL;
@@ -65,7 +65,7 @@ static void take_off(const chi_spans *s)
 		sink.last = before;
 }
 
-// With the lock held.
+// With the lock.
 static void forget(chi_spans *s)
 {
 	if (s->listed)
@@ -84,7 +84,7 @@ static void thread_ends(void *spans)
 	chi_mutex_unlock(&sink.lock);
 }
 
-// The oldest's spans are lost. With the lock held.
+// The oldest's spans are lost. With the lock.
 static void bound_gone(void)
 {
 	int gone = 0;
@@ -111,8 +111,7 @@ static void append(chi_spans *s)
 	s->listed = true;
 }
 
-// s is busy, the lock held and the trace on. The list changes only here, since the stopping thread
-// reads it without the lock.
+// s is busy, the lock held and the trace on. The stopping thread reads the list without the lock.
 static void enlist(chi_spans *s)
 {
 	if (!s->listed)
@@ -326,7 +325,7 @@ static choir_status start(const char *path, const choir_trace_options *o)
 	return begin(path, &all);
 }
 
-// The first track is the program's. With the lock held.
+// The first track is the program's. With the lock.
 static void lead(chi_spans *s)
 {
 	if (s == NULL) {
@@ -366,7 +365,7 @@ static choir_status abandon(void)
 			CHOIR_STATE, "trace: stop: the trace was started in the parent, before the fork");
 }
 
-// With the lock held. Afterwards nothing is recorded.
+// With the lock. Afterwards nothing is recorded.
 static choir_status close_all(void)
 {
 	if (sink.state != ON)

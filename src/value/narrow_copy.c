@@ -1,6 +1,6 @@
 // One thread makes a copy while others wait. It overwrites the old copy, whose readers are stale.
-// An update rounds each chunk that it has written, still in the cache. So in a training only the
-// first step makes copies here.
+// An update rounds each chunk that it has written, in the cache. So only a training's first step
+// makes copies here.
 #include "value/narrow_copy.h"
 
 #include "op/op.h"
@@ -10,7 +10,7 @@ static chi_copy *copy_of(const chi_source *source)
 	return (chi_copy *) (uintptr_t) source;
 }
 
-// Not for parts, memory that the frame cannot use at once, and variables of other workers.
+// Not for parts, unshared memory, and variables of other workers.
 static bool is_all(const choir_tensor *t, const chi_copy *c)
 {
 	const choir_variable *v = c->source.owner;

@@ -28,7 +28,7 @@ choir_value *chi_value_of_variable(choir_frame *f, choir_variable *v);
 // docs/rules.md, section 6: equal numbers become one, a variable's components become the variable,
 // all else is per-replica.
 choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tensors[]);
-// A failure is recorded in v's frame, and the next call tries again. v may be NULL.
+// Recorded in v's frame; the next call tries again. v may be NULL.
 choir_status chi_value_materialize(choir_value *v);
 // On device d. If v is not per-replica: the component in memory that d shares, else the first.
 choir_tensor *chi_value_for_replica(

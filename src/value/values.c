@@ -99,7 +99,7 @@ choir_value *choir_values_find(choir_values *set, const char *name)
 	return NULL;
 }
 
-// When the leaf that counts the examples is replaced, another split leaf with as many rows counts.
+// When the leaf that counts the examples is replaced, another split leaf counts.
 static void forget_rows(choir_values *set)
 {
 	for (size_t i = 0; i < set->n; i++)
@@ -147,8 +147,8 @@ static choir_status check_arguments(const choir_values *set, const char *name, c
 	return what == NULL ? chi_error_null("values: \"%s\" is set to NULL", name) : CHOIR_OK;
 }
 
-// The own frame's tensors are used directly, even borrowed ones; reads of variables are copied:
-// replicas use them later.
+// The own frame's tensors are used directly, even borrowed ones; reads of variables are copied for
+// later.
 static choir_tensor *keep(const choir_values *set, choir_frame *f, choir_tensor *t)
 {
 	if (chi_tensor_check_any(t) != CHOIR_OK)

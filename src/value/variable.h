@@ -70,8 +70,7 @@ typedef struct {
 	choir_shape shape;
 	choir_variable_options options; // synchronization resolved
 	const chi_layout *layout;
-	// One per separate memory; 0: the replicas' devices. A replica in other memory reads the first
-	// copy.
+	// One per separate memory; 0: the replicas' devices. Other memory reads the first copy.
 	int copy_devices;
 	choir_device *const *copy_device;
 	chi_concurrency concurrency;
@@ -86,8 +85,8 @@ choir_status chi_variable_check_plan(const chi_variable_plan *plan);
 choir_variable *chi_variable_new(const chi_variable_plan *plan);
 void chi_variable_free(choir_variable *v);
 
-// An alias if f's device shares the memory, else a copied tensor. A sharded variable is copied
-// whole. NULL: recorded in f.
+// An alias if f's device shares the memory, else a copied tensor. Shards are copied whole. NULL:
+// recorded in f.
 choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f);
 // A copied tensor is not tied to the version.
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);

@@ -345,11 +345,11 @@ typedef struct choir_kernel_table {
 // operation has already run on a device of the kind. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_register_kernel(const choir_kernel_table *table);
 
-// For tests (suite.h): runs a kernel on a device, and waits. name is that of the kernel's table;
-// NULL: Choir chooses. The caller sets n (at most 8), in, out and attributes, which are not
-// checked. No tensor is empty. All data are in host memory; out may be an input. Choir copies them
-// to a device with its own memory and back. CHOIR_UNSUPPORTED: no kernel of this operation, name
-// and dtype takes the call. Also fails as the kernel and the device. Threads: any.
+// For tests (suite.h): runs a kernel on a device, and waits. name: the kernel's; NULL: Choir
+// chooses. The caller sets n (at most 8), in, out and attributes, which are not checked. No tensor
+// is empty. All data are in host memory; out may be an input. Choir copies them to a device with
+// its own memory and back. CHOIR_UNSUPPORTED: no kernel of this operation, name and dtype takes
+// the call. Also fails as the kernel and the device. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_kernel_run(
 		choir_device *d, const char *operation, const char *name, const choir_kernel_call *call);
 

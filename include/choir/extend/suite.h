@@ -38,7 +38,7 @@ typedef struct {
 	choir_status (*submit)(
 			void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes);
 
-	// A device such as "cuda:0", whose kind's kernels are checked. For each operation and dtype of
+	// A device such as "cuda:0", to check its kind's kernels. For each operation and dtype of
 	// kernel_table.h, results on random inputs are compared with the CPU's plain kernel (for f32,
 	// that of f64), exactly or up to rounding. Equal calls must give the same bits.
 	const char *kernels;

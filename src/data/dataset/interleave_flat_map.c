@@ -1,5 +1,5 @@
 // Up to cycle datasets are read in turn, block by block. An ended one is replaced at its next
-// turn. Only the datasets decide the order, so they may read ahead.
+// turn. They may read ahead: only they decide the order.
 #include "data/component.h"
 
 #include "base/alloc.h"

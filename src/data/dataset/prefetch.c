@@ -1,8 +1,7 @@
 // A thread fills a ring buffer; an end or a failure follows the elements before it. It can stop
 // after each block, so only a function of the program can delay it. No lock is held while the
-// source is read. Single examples change threads in portions, since a switch costs more than
-// reading one. After PORTION_SECONDS a reader takes less: the program may need this example before
-// it puts the next one into a queue.
+// source is read. Single examples change threads in portions: a switch costs more than one. After
+// PORTION_SECONDS a reader takes less: the program may need it before it puts more into a queue.
 #include "data/dataset.h"
 
 #include <math.h>

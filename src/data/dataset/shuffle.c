@@ -22,8 +22,7 @@ typedef struct {
 	chi_random_key key;
 	chi_philox_block block;
 	uint64_t drawn;
-	// slot[0 .. filled-1]: numbers of examples, or rows of store. A stream's other slots are free
-	// rows.
+	// slot[0 .. filled-1]: examples, or rows of store. A stream's other slots are free rows.
 	int64_t *slot;
 	int64_t filled;
 	bool dry;

@@ -1,5 +1,4 @@
-// Standardization, and values for NaN. There is one moment for each number of an example, or of
-// its last axis.
+// Standardization, and values for NaN. One moment per number of an example, or of its last axis.
 #include "data/dataset.h"
 
 #include <math.h>

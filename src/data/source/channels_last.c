@@ -26,7 +26,7 @@ void chi_channels_last_plainly(
 enum { BLOCK = 32 };
 
 // 16 pixels give three vectors. Byte b of vector k belongs to channel (k + b) % 3, so one shuffle
-// of a channel's pixels serves all. order[c][b] is the pixel of channel c at byte b.
+// per channel serves all. order[c][b] is the pixel of channel c at byte b.
 static const uint8_t order[3][16] = {
 	{ 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5 },
 	{ 5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10 },

@@ -58,7 +58,7 @@ choir_status chi_files_paths(
 	return status;
 }
 
-// The first file's source lives on: the dataset borrows its names and categories.
+// The dataset borrows the first source's names and categories.
 typedef struct {
 	choir_dataset base;
 	choir_files *files;

@@ -1,6 +1,6 @@
 // Records with fixed fields, as in CIFAR-10. Large unconverted fields are read into their columns
 // by scattered reads, others in blocks of whole pages, split in the cache. An incomplete last
-// record moves in front of the next block.
+// record moves to the next block.
 #include "data/dataset.h"
 
 #include <inttypes.h>
@@ -185,7 +185,7 @@ static choir_status take_apart(
 	return CHOIR_OK;
 }
 
-// In whole blocks, damage of a small compressed file shows before any record is delivered.
+// Whole blocks: damage of a small compressed file shows before any record is delivered.
 static choir_status fill_block(fixed *f)
 {
 	const size_t left = f->last - f->first;

@@ -8,8 +8,7 @@
 #include "base/text.h"
 #include "data/source/gzip.h"
 
-// A check for changes costs as much as reading a few thousand bytes. A read counts at least
-// MIN_READ.
+// A check costs as much as reading a few thousand bytes. A read counts at least MIN_READ.
 enum { CHECK_BYTES = 1 << 20, MIN_READ = CHECK_BYTES / 64 };
 
 // At most the larger of MIN_HELD and MAX_TIMES its size is held of a compressed file.

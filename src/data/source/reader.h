@@ -18,7 +18,7 @@ bool chi_reader_compressed(const chi_reader *r);
 // Compressed: an upper bound.
 uint64_t chi_reader_size(const chi_reader *r);
 // Limits what is held of a compressed file for an item (a line, a row, a record): a small file can
-// unpack to a thousand times its size. what: the item's name (CHOIR_UNSUPPORTED).
+// unpack to a thousand times its size. what: the item.
 choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what);
 // *got is less than bytes only at the end, where checksum and length are verified. to NULL: skips.
 // After a failure the first *got bytes are good.

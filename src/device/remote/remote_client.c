@@ -1,5 +1,5 @@
-// The program's connection to a server of devices. While commands come its thread polls, so that a
-// frame carries many; else it sleeps. Only an awaited call wakes it while it polls (0093).
+// A connection to a server of devices. While commands come its thread polls, so that a frame
+// carries many; else it sleeps. Only an awaited call wakes it while it polls (0093).
 #include "device/remote/remote_client.h"
 
 #include "base/alloc.h"
@@ -274,7 +274,7 @@ chi_remote_server *chi_remote_server_new(const char *address, uint32_t number)
 	return NULL;
 }
 
-// The lock is held, here and below.
+// With the lock, here and below.
 static void wake(chi_remote_server *r, bool urgent)
 {
 	if (r->woken || (!urgent && !r->asleep))

@@ -1,4 +1,4 @@
-// The program's side of a server of devices. A call queues commands for a thread; only
+// The program's side of a server of devices. Calls queue commands for a thread; only
 // chi_remote_wait waits for the server. Threads: any; the lock guards all fields.
 #pragma once
 
@@ -17,7 +17,7 @@ typedef struct {
 
 typedef struct chi_remote_server chi_remote_server;
 
-// From its command `since` on, a stream runs after a command of another one.
+// From command `since` on, a stream runs after another's command.
 enum { CHI_REMOTE_FOLLOWED = 16 };
 typedef struct {
 	uint32_t server, stream;
@@ -43,7 +43,7 @@ typedef struct {
 	uint64_t memory, used;
 } chi_remote_device;
 
-// Memory from which a server on this host reads what a stream writes, until a command is done.
+// Memory from which a server on this host reads, until a command is done.
 enum { CHI_REMOTE_LOANS = 32 };
 typedef struct {
 	unsigned char *memory; // CHI_REMOTE_PIECE; NULL: not yet made
@@ -83,11 +83,11 @@ struct chi_remote_server {
 };
 
 // Waits until the server has joined; then it is never freed. NULL: CHOIR_NOT_FOUND (no listener),
-// or the reason for a refusal.
+// or a refusal.
 chi_remote_server *chi_remote_server_new(const char *address, uint32_t number);
 
-// Locks the server, unless it fails, and begins a command; the caller adds its body to r->outbox.
-// s may be NULL. bytes: about the body's. Waits while the server has too much work.
+// Locks the server, unless it fails, and begins a command, whose body follows in r->outbox. s may
+// be NULL. bytes: about the body's. Waits while the server has too much work.
 choir_status chi_remote_begin(
 		chi_remote_server *r, chi_remote_stream *s, uint32_t command, size_t bytes);
 // Unlocks the server. CHOIR_NO_MEMORY: the command is not sent.
@@ -95,8 +95,8 @@ choir_status chi_remote_end(chi_remote_server *r, chi_remote_stream *s);
 // Drops the command and unlocks the server.
 void chi_remote_cancel(chi_remote_server *r);
 void chi_remote_flush(chi_remote_server *r);
-// CHI_REMOTE_PIECE bytes, the stream's until its command loan->number, which the caller sets, is
-// done. NULL: none, or the server cannot read it.
+// CHI_REMOTE_PIECE bytes, the stream's until its command loan->number (set by the caller) is done.
+// NULL: none, or the server cannot read it.
 chi_remote_loan *chi_remote_lend(chi_remote_stream *s);
 choir_status chi_remote_wait(chi_remote_stream *s, uint64_t number, double seconds);
 uint64_t chi_remote_waits(void);

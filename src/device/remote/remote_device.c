@@ -83,7 +83,7 @@ static chi_remote_server *server_at(uint32_t number)
 			: (chi_remote_server *) (uintptr_t) chi_atomic64_load(&all.server[number]);
 }
 
-// The lock is held.
+// With the lock.
 static chi_remote_server *find_server(const char *address)
 {
 	const uint32_t count = chi_atomic32_load(&all.servers);
@@ -428,7 +428,7 @@ static bool follows(chi_remote_stream *s, const chi_remote_followed *f)
 	return does;
 }
 
-// known: what the other stream follows.
+// known: of the other stream.
 static choir_status queue_follow(
 		chi_remote_stream *s, const chi_remote_followed *f, const chi_remote_followed known[])
 {

@@ -17,7 +17,7 @@ choir_status chi_remote_copy_kept(void *stream, void *to, const void *from, size
 typedef char chi_remote_names[CHI_REMOTE_DEVICES][CHI_REMOTE_NAME];
 
 bool chi_remote_is_name(const char *name);
-// From a server's name "remote:HOST:PORT", the names of its devices; *n is 0 for other names.
+// From "remote:HOST:PORT", the names of its devices; *n is 0 for other names.
 choir_status chi_remote_expand(const char *name, chi_remote_names names, int *n);
 // name: "remote:HOST:PORT/cpu:0" or "remote:unix:PATH/cpu:0". *index: among all that the process
 // has named. CHOIR_NOT_FOUND: another spelling.

@@ -14,25 +14,24 @@
 
 enum {
 	CHI_REMOTE_COMMANDS = CHI_NET_OWN,
-	// Server to program, for each stream that has made progress: stream u32, number u64 of done
-	// commands, number u64 of the first that failed (0: none), status u32, text.
+	// Server to program, for each stream with progress: stream u32, number u64 of done commands,
+	// number u64 of the first that failed (0: none), status u32, text.
 	CHI_REMOTE_REACHED,
 	// Server to program: stream u32, number u64 of the fetch, then the bytes.
 	CHI_REMOTE_DATA,
 	// Server to program: bytes u64 of commands done since the last CREDIT.
 	CHI_REMOTE_CREDIT,
-	// Server to program, the answer to LEND: the server can read the program's memory.
+	// The answer to LEND: the server can read the program's memory.
 	CHI_REMOTE_READS,
 	// Server to server: token u64, incarnation u64 of the program, and a request.
 	CHI_REMOTE_WRITE, // address u64, then the bytes
 	CHI_REMOTE_READ, // address u64, bytes u64
-	// stream u32, number u64. ANSWER: sender u64, behind which the progress of streams is.
+	// stream u32, number u64. ANSWER: sender u64, with the streams' progress behind it.
 	CHI_REMOTE_AWAIT,
-	// Between servers of one host: where bytes are, and a request to read them. At address sender
-	// u64 the sender has the incarnation of the program's connection to the answering server,
-	// which proves the right process. ANSWER: address u64 and bytes u64 of the allocation, memory
-	// u64, sender u64, and, behind the incarnation there, releases u64: how often the sender has
-	// freed memory.
+	// Between servers of one host: where bytes are, to read them. At address sender u64 the sender
+	// has the incarnation of the program's connection to the answering server, which proves the
+	// right process. ANSWER: address u64 and bytes u64 of the allocation, memory u64, sender u64,
+	// and, behind the incarnation there, releases u64: how often memory was freed.
 	CHI_REMOTE_LOCATE, // address u64, bytes u64
 	CHI_REMOTE_TAKE, // address u64, bytes u64, memory u64, sender u64
 	// Server to server: token u64, status u32, text, then read bytes.

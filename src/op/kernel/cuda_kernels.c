@@ -1,5 +1,5 @@
-// Operations for which libchoir-cuda has no kernel run on the host by the CPU's kernel, with
-// copies of inputs and results. All is queued, so the caller does not wait.
+// Operations without a kernel in libchoir-cuda run on the host by the CPU's, with copies of inputs
+// and results. All is queued: the caller does not wait.
 #include "op/kernel/cuda_kernels.h"
 
 #include "base/alloc.h"
@@ -86,7 +86,7 @@ static choir_status add_host_kernel(const chi_kernel_spec *spec)
 	return chi_kernel_add_dtypes(table, spec->dtypes);
 }
 
-// The library's kernels come first and win ties.
+// The library's kernels win ties.
 choir_status chi_cuda_kernels_add(void)
 {
 	const choir_cuda_plugin *plugin = chi_cuda_plugin();

@@ -3,5 +3,5 @@
 
 #include "choir/status.h"
 
-// Those of libchoir-cuda, if it is open, and kernels on the host for all other operations.
+// Those of libchoir-cuda, if it is open, and the host's for other operations.
 choir_status chi_cuda_kernels_add(void);

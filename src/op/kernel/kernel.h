@@ -39,7 +39,7 @@ const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY]);
 // Scratch memory is frame's; frame NULL: freed after a wait.
 choir_status chi_kernel_launch(
 		choir_frame *frame, chi_stream *stream, const char *operation, choir_kernel_call *call);
-// n > 0 independent calls of one dtype. Sets all but their tensors and attributes.
+// n > 0 independent calls of one dtype, with their tensors and attributes.
 choir_status chi_kernel_run_all(
 		chi_stream *stream, const char *operation, size_t n, choir_kernel_call call[]);
 choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,

@@ -1,6 +1,6 @@
 // By kind of device, a hash table of lists by (operation, dtype). The highest score wins, the
 // first among equals. A kind's first lookup adds Choir's kernels and closes the table, which then
-// needs no lock. Libraries of kernels for other kinds may come later.
+// needs no lock.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/instruction_set.h"

@@ -1,5 +1,5 @@
 // Finds a kernel, gives it scratch memory, and calls it whole or in chunks. choir_kernel_run is
-// the same for tests.
+// for tests.
 #include "base/team.h"
 #include "op/kernel/parallel.h"
 #include "op/op.h"

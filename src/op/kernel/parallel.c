@@ -271,7 +271,7 @@ choir_status chi_parallel_run(const chi_parallel_plan *whole, const char *operat
 	return chi_error_restore(&c.error);
 }
 
-// False: one block. Blocks of examples are larger: norms compute the factors of channels in each.
+// False: one block. Blocks of examples are larger: norms compute channels' factors in each.
 static bool plan_blocks(subset *c, const char *operation)
 {
 	enum { BLOCK = 2048, ROW_BLOCK = 16 << 10 };

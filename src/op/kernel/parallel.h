@@ -20,7 +20,7 @@ typedef struct {
 void chi_parallel_plan_make(
 		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out);
 
-// Bytes of scratch memory for the call or any of its chunks: a smaller chunk may need more.
+// Bytes for the call or any of its chunks: a smaller chunk may need more.
 size_t chi_parallel_scratch(const chi_parallel_plan *plan, const choir_kernel_table *kernel,
 		const choir_kernel_call *call);
 
@@ -29,8 +29,7 @@ typedef choir_status chi_kernel_fn(const choir_kernel_call *call);
 choir_status chi_parallel_run(const chi_parallel_plan *plan, const char *operation,
 		chi_kernel_fn *run, const choir_kernel_call *call, size_t bytes);
 
-// Blocks: chunks that stay in the first caches, for little work per element. chunks and first are
-// set.
+// Chunks that stay in the first caches, for little work per element. chunks and first are set.
 void chi_parallel_blocks_make(
 		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out);
 // With the bits of the whole call.

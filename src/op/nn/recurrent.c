@@ -1,5 +1,5 @@
 // One product computes the input's part of all gates. The kernel keeps a row per time step for the
-// backward pass. The states are a slice of these rows, with the cells if the last one is wanted.
+// backward pass. The states are a slice of these rows, if needed with the cells.
 #include "base/options.h"
 #include "op/precision/precision.h"
 

@@ -1,5 +1,5 @@
-// Sequences of different lengths, made of other operations: padding is behind the time steps, so
-// only reversals and last time steps depend on lengths, and masks clear the padding.
+// Sequences of different lengths, by other operations: padding is behind the time steps, so only
+// reversals and last time steps depend on lengths, and masks clear it.
 #include "base/size.h"
 #include "op/nn/nn.h"
 

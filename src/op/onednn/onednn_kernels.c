@@ -138,7 +138,7 @@ static bool is_empty(const choir_kernel_call *call)
 	return empty;
 }
 
-// Without memory the run reports the failure: another kernel would change the bits.
+// Without memory the run fails: another kernel would change the bits.
 static int score(const choir_kernel_call *call)
 {
 	chi_dnn *d;
@@ -429,7 +429,6 @@ static choir_status run_conv2d(const choir_kernel_call *call)
 	return run_activated(call, attributes->activation);
 }
 
-// rows by columns of it are used.
 static chi_dnn_matrix matrix_of(const chi_matrix *x, int64_t rows, int64_t columns)
 {
 	const bool transposed = x->column != 1;

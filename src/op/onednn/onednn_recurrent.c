@@ -1,7 +1,7 @@
 // LSTM and GRU in 16 bits (extend/kernel_table.h). Gates, cells and states stay f32 between time
 // steps; the result's rows are rounded once. In bf16, products of states and weights, and of their
-// gradients, have bf16 operands and f32 sums; a call packs the weights once. In f16, products are
-// those of f32.
+// gradients, have bf16 operands and f32 sums; a call packs the weights once. f16 has f32's
+// products.
 #include "op/onednn/onednn_recurrent.h"
 
 #ifdef CHI_HAS_ONEDNN
@@ -236,8 +236,8 @@ choir_status chi_dnn_gru(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// Also adds dy to the gradients of the cell and the state. Returns h elements of the previous time
-// step: of its row, `part` parts from the end, or of in[2].
+// Also adds dy to the gradients of cell and state. Returns h elements of the previous time step:
+// of its row, `part` parts from the end, or in[2].
 static float *widen_row(const layer *l, int64_t part, int64_t i, int64_t k)
 {
 	const choir_buffer *in = l->call->in;

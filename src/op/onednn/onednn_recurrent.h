@@ -16,7 +16,7 @@ choir_status chi_dnn_lstm_gradient(const choir_kernel_call *call);
 choir_status chi_dnn_gru(const choir_kernel_call *call);
 choir_status chi_dnn_gru_gradient(const choir_kernel_call *call);
 
-// w's gradient; in bf16, one product over all examples and time steps. It has no user.
+// w's gradient; in bf16, one product over all examples and time steps. Without a user.
 int chi_dnn_recurrent_gradient_score(const choir_kernel_call *call);
 size_t chi_dnn_recurrent_gradient_scratch(const choir_kernel_call *call);
 choir_status chi_dnn_recurrent_gradient(const choir_kernel_call *call);

@@ -1,6 +1,6 @@
 // Only a block's scores are stored, so memory grows linearly with the length; the backward pass
-// recomputes them. Score rows are padded to a multiple of CHI_ROUND: a remainder loop would double
-// the time of short rows.
+// recomputes them. Score rows are padded to multiples of CHI_ROUND: a remainder loop would double
+// short rows' time.
 #include "op/plain/attention_kernel.h"
 
 #include <string.h>
@@ -194,7 +194,7 @@ static choir_status score_back(const head *h, const gradients *g, int64_t first,
 	return CHOIR_OK;
 }
 
-// From the last block, which sees all keys and so initialises their gradients.
+// From the last block, which sees all keys: it initialises their gradients.
 static choir_status backward(const head *h, const gradients *g)
 {
 	const int64_t last = (h->queries - 1) / BLOCK * BLOCK;

@@ -38,7 +38,7 @@ static layer layer_of(
 	return l;
 }
 
-// The state is at most as wide as the input's last axis.
+// The state is at most as wide as in[0]'s last axis.
 size_t chi_recurrent_scratch(const choir_kernel_call *call)
 {
 	const choir_shape *x = &call->in[0].shape;
@@ -131,7 +131,7 @@ static choir_status send_back(const layer *l, const void *dz, const void *w, int
 	return l->kernel->gemm(&p);
 }
 
-// Adds h elements, from first on, of each row of dy in time step k.
+// Adds h elements, from first on, of dy's rows in time step k.
 static void add_above(const layer *l, char *sums, const choir_buffer *dy, int64_t first, int64_t k)
 {
 	for (int64_t i = 0; i < l->n; i++) {

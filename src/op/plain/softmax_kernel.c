@@ -88,8 +88,7 @@ static void subtract(const rows_of *r, void *out, const void *x, double by)
 	r->number->binary(CHI_SUBTRACT, out, x, &in_dtype, r->classes, false, true);
 }
 
-// log(sum(exp(x - max))) without max, which could absorb it, as it could *below, the mean of x -
-// max.
+// log(sum(exp(x - max))) without max, which could absorb it, and *below, the mean of x - max.
 static double log_sum(const rows_of *r, const void *x, size_t size, double max, double *below)
 {
 	enum { BLOCK = 256 };

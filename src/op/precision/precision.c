@@ -171,7 +171,7 @@ static choir_dtype dtype_for(
 	return row != NULL && row->rule == ALLOW ? f->narrow : CHOIR_F32;
 }
 
-// The 16 bits of a whole variable, which all of its reads share; NULL: t is none.
+// A whole variable's 16 bits, which its reads share; NULL: t is none.
 static choir_tensor *shared(choir_tensor *t, choir_dtype dtype)
 {
 	if (t->source == NULL || t->source->narrow == NULL || !chi_dtype_is_half(dtype))

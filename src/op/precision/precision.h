@@ -4,7 +4,7 @@
 #include "choir/precision.h"
 #include "op/op.h"
 
-// Replaces operands by recorded casts, by the rule of op. False: failed, recorded in f.
+// Replaces operands by recorded casts, by op's rule. False: recorded in f.
 bool chi_precision_fit(const chi_op *op, choir_frame *f, size_t n, choir_tensor *in[]);
 
 choir_dtype chi_precision_dtype(choir_precision p);

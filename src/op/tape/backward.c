@@ -1,6 +1,6 @@
 // Three traversals find the operations that produced y, those that depend on a source, and each
-// gradient's number of contributions. The fourth, from the newest operation on, computes gradients
-// and recomputes segments, and delivers a source's gradient with its last contribution. Only the
+// gradient's number of contributions. The fourth, newest operation first, computes gradients,
+// recomputes segments, and delivers a source's gradient with its last contribution. Only the
 // program decides the order of sums.
 #include "op/precision/precision.h"
 #include "op/tape/tape.h"
@@ -210,8 +210,7 @@ static choir_status hand_over_first(pass *p)
 	return CHOIR_OK;
 }
 
-// Contributions may be wider or narrower. A 16-bit copy of an f32 tensor takes f32, unless the
-// program wants its gradient.
+// A 16-bit copy of an f32 tensor takes f32, unless the program wants its gradient.
 static choir_dtype dtype_of(const account *a)
 {
 	return a->source ? a->tensor->dtype : chi_precision_gradient(a->tensor);
@@ -340,7 +339,7 @@ static choir_status go_through(pass *p, const nodes *list)
 	return CHOIR_OK;
 }
 
-// Lets step() drop results that y does not depend on. A nested segment may use them until here.
+// Lets step() drop results that y does not depend on, which a nested segment may use until here.
 static void let_all_die(const nodes *list)
 {
 	for (size_t i = 0; i < list->count; i++)

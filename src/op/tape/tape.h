@@ -3,7 +3,7 @@
 
 #include "op/op.h"
 
-// In the arena. A full block is copied to a larger one, so a rewind finds the older one complete.
+// In the arena. A full block is copied to a larger one: a rewind finds the older one complete.
 typedef struct chi_reads {
 	struct chi_reads *older;
 	size_t mark, capacity;
@@ -25,23 +25,22 @@ struct choir_tape {
 // t is an alias of a source.
 choir_status chi_tape_add_read(choir_tape *tape, choir_tensor *t);
 
-// Records out as the result of op on in. NULL: no memory, and out is dropped.
+// NULL: no memory, and out is dropped.
 choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[],
 		const void *attributes, choir_tensor *out);
 
 // in[] then is all that it uses from outside.
 bool chi_segment_is(const chi_node *node);
-// Returns its result, and its newest operation in *last. A recorded pass keeps the operations.
-// NULL: the frame has failed.
+// *last: its newest operation. A recorded pass keeps the operations. NULL: the frame has failed.
 choir_tensor *chi_segment_again(const chi_node *node, chi_node **last);
 
 bool chi_backward_is_recorded(const choir_frame *f);
 
 // Once per source, when its gradient is final: maybe slices; zeros come first, if y does not
-// depend on it. Unless an alias keeps it, the gradient is dropped afterwards. A failure ends the
-// pass. After an operation, the pass drops its result if y depends on it, except y and sources;
-// its use is CHOIR_STATE. Aliases of its memory (chi_tensor_alias, returned and argument tensors),
-// other results and unrecorded tensors stay valid.
+// depend on it. Unless an alias keeps it, the gradient is then dropped. A failure ends the pass.
+// After an operation, the pass drops its result if y depends on it, except y and sources; its use
+// is CHOIR_STATE. Aliases of its memory (chi_tensor_alias, returned and argument tensors), other
+// results and unrecorded tensors stay valid.
 typedef choir_status chi_ready_fn(void *user, size_t index, choir_tensor *gradient);
 choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
 		choir_tensor *const sources[], chi_ready_fn *ready, void *user);

@@ -167,7 +167,7 @@ static void run_block(const job *j, int64_t first, int64_t count)
 	const float *x[MAX_TILES][16];
 	for (int64_t t = 0; t < count; t++)
 		find_input(g, j->x, first + t, j->zeros, x[t]);
-	// Rows after the last tile are uninitialised; their results are unused.
+	// Rows after the last tile are uninitialised and unused.
 	const int64_t rows = (count + CHI_WINOGRAD_ROWS - 1) / CHI_WINOGRAD_ROWS * CHI_WINOGRAD_ROWS;
 	for (int row = 0; row < 4; row++) {
 		for (int64_t t = 0; t < count; t++)

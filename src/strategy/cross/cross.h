@@ -35,7 +35,7 @@ choir_status chi_cross_publish(chi_cross *x);
 void chi_cross_end_call(chi_cross *x);
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);
 // For one call of a function, on any thread. The release returns status. After success, x keeps
-// the frame, whose stream must have been waited for.
+// the frame, which must have been waited for.
 choir_frame *chi_cross_acquire_frame(chi_cross *x, choir_device *d);
 choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status status);
 
@@ -46,8 +46,8 @@ choir_status chi_cross_check_variable(
 
 choir_value *chi_cross_destination(choir_cross *x, int count, choir_device *const devices[]);
 // For reductions and broadcasts: a mirrored value at a destination, without components; an earlier
-// component in the memory of device i, or NULL; copies of t, in x's frames; a check that variables
-// are the strategy's.
+// component in device i's memory, or NULL; copies of t, in x's frames; a check that variables are
+// the strategy's.
 choir_value *chi_cross_value_at(choir_cross *x, const choir_value *to);
 choir_tensor *chi_cross_same_memory(const choir_value *result, int i);
 choir_status chi_cross_fill(choir_cross *x, choir_value *result, choir_tensor *t);

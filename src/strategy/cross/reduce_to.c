@@ -1,5 +1,5 @@
-// One thread joins and waits for every device, a window of packs at a time. For large sums all
-// devices' threads wait and so do the work.
+// One thread joins and waits for every device, a window of packs at a time. All devices' threads
+// do large sums.
 #include "strategy/cross/reduce_to.h"
 
 #include "base/thresholds.h"

@@ -1,6 +1,6 @@
 // Fused: a chunk is updated when it is summed. Two-pass: sums are kept first; then any device
-// takes the next chunk of a copy in host memory, elsewhere the device with the sum. Writes begin
-// after every device has joined.
+// takes the next chunk of a copy in host memory, elsewhere the one with the sum. Writes begin
+// after all have joined.
 #include "strategy/gradients/execute_update.h"
 
 #include "base/clock.h"
@@ -72,7 +72,7 @@ static choir_status prepare_sum_buffers(chi_pending_update *u, chi_pending_varia
 	return CHOIR_OK;
 }
 
-// Updates of several workers may write one variable at the same time.
+// Several workers' updates may write one variable at once.
 static bool is_only_worker(const chi_pending_update *u)
 {
 	return u->strategy->workers == 1;

@@ -28,8 +28,7 @@ typedef struct {
 	const void *values;
 } chi_gradient_rows;
 
-// Called in the order begin, (gate), chunk .., end. Each of several pending updates has its own
-// state.
+// Called in the order begin, (gate), chunk .., end. Each pending update has its own state.
 typedef struct {
 	const char *name;
 	size_t state_size;
@@ -39,8 +38,8 @@ typedef struct {
 	// Elements of v with a zero gradient never change. NULL: they may.
 	bool (*skips_zeros)(const void *user, const choir_variable *v);
 	bool (*gated)(const void *user);
-	// Pure, called by every device. squares: of all summed gradients; bad: the first variable with
-	// a gradient that is not finite. Sets a factor for all gradients, or *skip.
+	// Pure, called by every device. squares: of all summed gradients; bad: the first variable
+	// whose gradient is not finite. Sets a factor for all, or *skip.
 	choir_status (*gate)(const void *user, double squares, const choir_variable *bad,
 			double *factor, bool *skip);
 	// chunk gets a whole copy in one call; gated then returns true.
@@ -78,7 +77,7 @@ choir_status chi_gradients_finish_updates_of(chi_replica *r, const choir_variabl
 choir_status chi_gradients_check_applied(chi_replica *r);
 choir_status chi_gradients_finish_updates(chi_run *run);
 void chi_gradients_run_updates(chi_run *run, int d);
-// r's queue has failed before its updates, so the streams that need its gradients write nothing.
+// r's queue has failed: streams that need its gradients write nothing.
 void chi_gradients_spare_updates(const chi_replica *r);
 // False: the run has failed.
 bool chi_gradients_wait(struct chi_pending_update *u, const chi_atomic32 *flag);

@@ -94,8 +94,7 @@ static bool wait_for_replicas(
 	}
 }
 
-// Aborts all exchanges. The run fails later: replicas must not leave a merge call that uses their
-// tensors.
+// The run fails later: replicas must not leave a merge call that uses their tensors.
 static void fail(chi_overlap_workers *o, const chi_pending_update *u, size_t from)
 {
 	chi_process_group_abort(&o->process_group);

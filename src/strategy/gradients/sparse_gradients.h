@@ -8,7 +8,7 @@ choir_status chi_sparse_gradients_add(
 bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int local_replica);
 void chi_sparse_gradients_clear(chi_sparse_gradients *rows);
 // Agrees with all workers on each gradient's form: merges sparse rows, or makes them dense if a
-// replica's gradient is. by: the device whose thread and stream are used.
+// replica's are. by: the device of the thread and stream.
 choir_status chi_sparse_gradients_prepare(chi_pending_update *u, int by);
 // Except those that touch all rows and are not shared with other workers.
 choir_status chi_sparse_gradients_update(chi_pending_update *u, int by);

@@ -120,7 +120,7 @@ static choir_status sum_contributions(
 }
 
 // By the last replica, whose frame is in this core's cache. The frame is restored, since positions
-// in frames identify tensors (chi_replica_gives).
+// identify tensors (chi_replica_gives).
 static choir_status reduce_for_all(chi_replica *r, chi_sync_point *point, choir_reduce_op op)
 {
 	choir_frame *f = r->base.frame;

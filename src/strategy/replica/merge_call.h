@@ -14,7 +14,7 @@ typedef struct {
 
 choir_status chi_merge(chi_replica *r, const chi_merge_call *c);
 
-// A call of the library with these leaves. The program's arguments stay for its next call.
+// The library's call with these leaves. The program's arguments stay.
 choir_status chi_merge_own(
 		chi_replica *r, const chi_merge_call *c, size_t n, const chi_named leaves[]);
 choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value,

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Reports the failure of the function or of queued work, and empties the frame.
+// Reports a failure of the function or queued work; empties the frame.
 static void report(chi_replica *r, choir_status status)
 {
 	choir_frame *f = r->base.frame;

@@ -94,7 +94,7 @@ void chi_run_wake_up(chi_run *run)
 }
 
 // True: the first failure. If two devices wait for a third, one times out and cancels the other;
-// the timeout is the cause. The lock is held.
+// the timeout is the cause. With the lock.
 static bool record(chi_run *run, int local_replica)
 {
 	const bool first = chi_atomic32_load(&run->failed) == 0;

@@ -21,7 +21,7 @@ typedef enum {
 	CHI_RETURNED
 } chi_replica_state;
 
-// Describes a call beyond its tensor. Replicas with different labels have diverged.
+// Replicas with different labels have diverged.
 typedef struct {
 	uint64_t hash;
 	const char *call;
@@ -130,11 +130,10 @@ void chi_run_abandon(chi_run *run, bool back);
 // For the default replica's run, which never ends.
 void chi_run_renew(chi_run *run);
 
-// Records the thread's last error and wakes all threads. local_replica: replicas for a merge or
-// update.
+// Records the thread's last error. local_replica: replicas for a merge or update.
 void chi_run_fail(chi_run *run, int local_replica);
-// After r's timeout. True: the run fails, naming the missing replica. False: r must wait on, as
-// another thread uses its tensors.
+// After r's timeout. True: the run fails, naming the missing replica. False: r must wait on: its
+// tensors are in use.
 bool chi_run_abort_wait(chi_replica *r, const struct chi_sync_point *point);
 choir_status chi_run_cancelled(chi_run *run);
 void chi_run_wake_up(chi_run *run);
@@ -143,12 +142,12 @@ void chi_run_wake_up(chi_run *run);
 // perhaps by r's timeout. point NULL: an update.
 choir_status chi_scheduler_wait(
 		chi_replica *r, const chi_atomic32 *flag, const struct chi_sync_point *point);
-// Gives free batons to replicas that may go on. The run's lock is held.
+// Gives free batons to replicas that may go on. With the run's lock.
 void chi_scheduler_wake(chi_run *run);
-// The replica with the baton of its device, or else local_replica. The run's lock is held.
+// The replica with its device's baton, else local_replica. With the run's lock.
 int chi_scheduler_holder(const chi_run *run, int local_replica);
-// Until no replica is left or another thread continues. thread: this pool thread if it returns
-// itself to the idle list, or NULL.
+// Until no replica is left or another thread continues. thread: this one if it returns itself to
+// the idle list, or NULL.
 void chi_scheduler_run(chi_run *run, int d, struct chi_pool_thread *thread);
 
 void chi_run_trace_device(
@@ -167,8 +166,8 @@ choir_status chi_thread_pool_open(choir_strategy *s);
 void chi_thread_pool_close(choir_strategy *s);
 choir_status chi_thread_pool_send(choir_strategy *s, int d, chi_run *run);
 choir_status chi_thread_pool_join(choir_strategy *s, int d, chi_run *run);
-// On this thread and one of every other device (fewer if one cannot be made). CHOIR_STATE: a
-// function of the program ended one.
+// On this thread and one per other device (fewer if one cannot be made). CHOIR_STATE: a function
+// of the program ended one.
 typedef void chi_thread_pool_fn(void *arg);
 choir_status chi_thread_pool_call_all(choir_strategy *s, chi_thread_pool_fn *fn, void *arg);
 

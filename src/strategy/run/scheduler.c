@@ -6,7 +6,7 @@
 #include "strategy/run/sync_point.h"
 #include "strategy/run/thread_pool.h"
 
-// From dev->may, so releasing all replicas visits each once. The lock is held.
+// From dev->may, so releasing all replicas visits each once. With the lock.
 static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 {
 	for (; dev->may < dev->last; dev->may++)
@@ -15,7 +15,7 @@ static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 	return NULL;
 }
 
-// After a failure. Lower replicas still run: the lowest failure is reported. The lock is held.
+// After a failure. Lower replicas still run: the lowest failure is reported. With the lock.
 static void skip_unstarted(chi_run *run, chi_run_device *dev)
 {
 	const bool all = run->failed_replica == run->strategy->replicas;
@@ -28,7 +28,7 @@ static void skip_unstarted(chi_run *run, chi_run_device *dev)
 	}
 }
 
-// To a parked replica (NULL), or to one that this thread must start. The lock is held.
+// To a parked replica (NULL), or to one that this thread must start. With the lock.
 static chi_replica *pass(chi_run *run, int d)
 {
 	chi_run_device *dev = &run->device[d];
@@ -116,7 +116,7 @@ static choir_status wait_without_baton(chi_replica *r, const chi_atomic32 *flag,
 	}
 }
 
-// With the lock held; returns without it when the baton is back.
+// With the lock; returns without it when the baton is back.
 static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 {
 	chi_run *run = r->run;
@@ -177,7 +177,7 @@ choir_status chi_scheduler_wait(
 }
 
 // A thread without further work becomes idle before it passes the baton: the next owner may end
-// the run, and the next run must find it idle. The lock is held.
+// the run, and the next run must find it idle. With the lock.
 static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 {
 	chi_run_device *dev = &run->device[d];

@@ -330,7 +330,7 @@ static choir_status await_all(chi_replica *r)
 
 // Begins with a copy of r's contribution, so r need not read its published part while another core
 // does. Frames release the previous part last and pools reuse it first: parts reuse memory that
-// other cores have read, and sums memory that only this core has used.
+// others have read, sums memory that only this core has used.
 static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 {
 	chi_buffer *before = own(r)->held[1 - turn_of(r)];

@@ -1,6 +1,6 @@
 // All-reduce of small tensors without a lock, if every device runs one replica in host memory. A
-// replica publishes its tensor, waits for the others, and sums all. The tensor stays until the
-// next small all-reduce or the run's end.
+// replica publishes its tensor, waits, and sums all. The tensor stays until the next small
+// all-reduce or the run's end.
 #pragma once
 
 #include "base/thresholds.h"
@@ -12,9 +12,9 @@ typedef struct {
 	const void *data;
 } chi_small_all_reduce_part;
 
-// The gate's word: bit 0: the run has failed; bit 1: the replica has returned; then 15 bits count
-// small all-reduces and 15 sync points, wrapping. Two parts alternate: one is overwritten only
-// after all have arrived at the next sum.
+// The gate's word: bit 0: the run has failed; bit 1: the replica has returned; 15 bits count small
+// all-reduces and 15 sync points, wrapping. Two parts alternate: one is overwritten only after all
+// have arrived at the next sum.
 typedef struct chi_small_all_reduce {
 	chi_gate gate;
 	chi_small_all_reduce_part part[2];

@@ -131,14 +131,14 @@ static choir_status returned_before(
 			chi_replica_number(waits), name);
 }
 
-// A cancelled replica may return before the error is recorded. The lock is held.
+// A cancelled replica may return before the error is recorded. With the lock.
 static bool left_for_good(const chi_replica *r)
 {
 	return chi_atomic32_load_seq_cst(&r->has_returned) != 0 && !r->cancelled &&
 			chi_atomic32_load(&r->run->failed) == 0;
 }
 
-// Only the first checks for returned replicas; a later return sees the arrival. The lock is held.
+// Only the first checks for returned replicas; a later return sees the arrival. With the lock.
 static bool is_first(chi_run *run, uint32_t number)
 {
 	if (number != chi_atomic32_load(&run->arrivals))
@@ -238,7 +238,7 @@ void chi_sync_point_leave(chi_sync_point *point)
 }
 
 // An arriving replica counts its arrival, then checks for returned ones; a returning one does the
-// opposite. With sequential consistency, at least one sees the other.
+// opposite. Sequentially consistent: at least one sees the other.
 void chi_sync_point_returned(chi_replica *r)
 {
 	chi_run *run = r->run;

@@ -170,7 +170,7 @@ void chi_thread_pool_rest(chi_pool_thread *t)
 }
 
 // The last to become idle, whose data may be cached. longest: the first, where the system begins
-// to search its wait queues, for thousands of parked replicas. The lock is held.
+// to search its wait queues, for thousands of parked replicas. With the lock.
 static chi_pool_thread *take_idle(struct chi_thread_pool *pool, bool longest)
 {
 	chi_pool_thread *t = longest ? pool->longest_idle : pool->idle;

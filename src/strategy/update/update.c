@@ -383,7 +383,7 @@ static choir_status keep_given(const chi_update *u)
 	return CHOIR_OK;
 }
 
-// The lock is held: one worker at a time updates.
+// With the lock: one worker at a time updates.
 static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user)
 {
 	const choir_strategy *s = u->cross->strategy;

@@ -19,7 +19,6 @@ typedef struct {
 	int64_t first, count;
 } chi_update;
 
-// cross and variable or destination are set.
 choir_status chi_update_run(chi_update *u, choir_update_fn *fn, void *user);
 choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn, void *user);
 
@@ -33,11 +32,11 @@ choir_status chi_update_chunk_write(
 choir_tensor *chi_update_chunk_arg(const chi_update *u, size_t leaf);
 void chi_update_chunk_note_written(chi_update *u, choir_variable *v);
 
-// CHI_NO_COPY, recorded in the frame: v is another strategy's, or has another lock, for which this
+// CHI_NO_COPY, recorded in the frame: v has another strategy, or another lock, for which this
 // update must not wait.
 int chi_update_copy_of(const chi_update *u, const choir_variable *v);
-// In an update of shards: v's shard colocated with the current one, and its rows of t if t has the
-// whole shape. Otherwise v and t.
+// In an update of shards: v's colocated shard, and its rows of t if t has the whole shape.
+// Otherwise v and t.
 choir_variable *chi_update_shard(const chi_update *u, choir_variable *v);
 choir_tensor *chi_update_rows(const chi_update *u, choir_tensor *t);
 // The update's copy or a colocated variable.

@@ -1,7 +1,6 @@
 // Updates without a variable: their devices, and the call.
 #include "strategy/update/update.h"
 
-// The variables are only checked.
 choir_value *choir_cross_non_slot_devices(
 		choir_cross *cross, size_t n, choir_variable *const variables[])
 {

@@ -1,5 +1,4 @@
-// If all replicas create a variable, replica 0 makes it. Shards are variables; their parent has no
-// copies.
+// Replica 0 makes replicas' variables. Shards are variables; their parent has no copies.
 #include "strategy/variable/create.h"
 
 #include "base/clock.h"
@@ -389,8 +388,8 @@ static void use_initializer(const chi_context *c, choir_variable_options *all)
 	}
 }
 
-// Without the numbers that make names unique ("_12" at the end or before "/"): replicas may differ
-// in them.
+// Without numbers that make names unique ("_12" at the end or before "/"): replicas may differ in
+// them.
 static char *canonical_name(chi_arena *arena, const char *name)
 {
 	char *out = chi_arena_alloc(arena, strlen(name) + 1);
@@ -424,8 +423,8 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	snprintf(text, sizeof text, "the creation of variable \"%s\", %s %s %.40s", fit,
 			kind_name(c->options->synchronization, c->options->aggregation),
 			choir_dtype_name(c->options->dtype), chi_shape_print(c->shape, shape));
-	// Other replicas' gradients need complete memory before r parks. Workers make the variable at
-	// one place in their exchanges, so r's updates come first.
+	// Others' gradients need complete memory before r parks. Workers make the variable at one
+	// place in their exchanges, so r's updates come first.
 	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK ||
 			(r->run->strategy->process_group != NULL &&
 					chi_gradients_finish_updates_of(r, NULL) != CHOIR_OK))

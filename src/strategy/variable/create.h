@@ -16,8 +16,8 @@ typedef struct {
 // The caller has checked the context.
 choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c);
 choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name);
-// Between these, one worker at a time finds a name and makes a variable. May be nested.
-// CHOIR_TIMEOUT: another worker did not finish.
+// Between these, one worker at a time makes a variable. May be nested. CHOIR_TIMEOUT: another
+// worker did not finish.
 choir_status chi_strategy_begin_creation(choir_strategy *s, const char *name);
 void chi_strategy_end_creation(choir_strategy *s);
 // Zeros, not trainable, not saved with weights.

@@ -29,8 +29,7 @@ static choir_tensor *numbered_rows(
 	return indices == NULL ? NULL : chi_variable_read_rows(v, indices);
 }
 
-// While a tape records, every shard is read: replicas must produce the same gradients in one
-// order.
+// While a tape records, every shard is read: all replicas need the same gradients in one order.
 static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, const int64_t rows[])
 {
 	chi_dealt_rows d;

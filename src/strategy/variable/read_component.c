@@ -77,8 +77,7 @@ static choir_tensor *read_own(choir_variable *v, choir_frame *f, bool rows)
 	return t;
 }
 
-// The tape's read of v, or one without values. A recomputed segment reads, to find the same
-// values.
+// The tape's read of v, or one without values. A recomputed segment finds the same values.
 static choir_tensor *read_for_rows(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);

@@ -4,8 +4,8 @@
 #include "strategy/strategy.h"
 
 choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f);
-// Until the release, f's reads of variables on servers are of one moment, since closures may run
-// between the reads of two shards. False: f has failed.
+// Until the release, f's reads of variables on servers are of one moment: closures may run between
+// reads. False: f has failed.
 bool chi_shards_hold(choir_variable *parent, choir_frame *f, bool *held);
 void chi_shards_release(choir_variable *parent, bool held);
 // Reads of the shards, in the frame's arena.

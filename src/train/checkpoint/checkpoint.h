@@ -1,6 +1,6 @@
 // A checkpoint is a directory "step-1500" ("step-1500.2" if that exists), renamed from
-// ".step-1500.tmp" when it is on the disk, and to ".step-1500.old" before its deletion. So
-// "step-..." is complete, unless damaged later.
+// ".step-1500.tmp" when it is on the disk, and to ".step-1500.old" before deletion. So "step-..."
+// is complete, unless damaged later.
 #pragma once
 
 #include "train/checkpoint/manifest.h"
@@ -43,7 +43,7 @@ choir_status chi_checkpoint_content_apply(
 bool chi_checkpoint_is_damage(choir_status status);
 
 // The caller frees *path. After a failure it is NULL, and files are removed if possible. If only
-// the directory's last sync fails, the checkpoint stays, but a crash may lose it.
+// the directory's sync fails, the checkpoint stays, but a crash may lose it.
 typedef struct {
 	const char *directory;
 	const chi_directory_lock *lock;

@@ -1,6 +1,6 @@
 // The caller's or the manager's thread writes a copy of the strategy's state; the next save waits
-// for the latter. Workers make the same calls and get the status of the chief, which alone uses
-// the directory.
+// for the latter. Workers make the same calls and get the chief's status; it alone uses the
+// directory.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,4 @@
 // Files and directory are synced before the rename, so a checkpoint survives a power failure.
-// tests/train/checkpoint/crash_test.c checks the states in between.
 #include "train/checkpoint/checkpoint.h"
 
 #include "base/alloc.h"

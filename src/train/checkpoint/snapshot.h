@@ -18,7 +18,6 @@ void chi_snapshot_touch(chi_snapshot *snapshot);
 choir_status chi_snapshot_take(chi_snapshot *snapshot, choir_strategy *s);
 void chi_snapshot_free(chi_snapshot *snapshot);
 
-// st and data are weights, state is the rest, all checked. All is compared before anything
-// changes.
+// st and data are weights, state the rest. All is compared before anything changes.
 choir_status chi_snapshot_apply(choir_strategy *s, const char *path, const chi_safetensors *st,
 		const char *data, chi_state_dict *state);

@@ -67,7 +67,7 @@ static choir_status note(const choir_layer *l)
 }
 
 // One worker may make layers without variables, so these are compared only inside one with
-// variables, before the first update.
+// variables.
 static choir_status note_made(const choir_layer *l, size_t n, choir_layer *const inside[])
 {
 	const chi_context *c = chi_context_current();

@@ -62,8 +62,8 @@ choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel, b
 void chi_layer_set(choir_layer *l, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 uint64_t chi_layer_hash(const choir_layer *l); // 0 for NULL
 // Gives l (may be NULL) to the strategy. If l has variables and no replica makes it, workers
-// compare its options after the first update. NULL: a failure here or in status; l and its
-// variables are deleted.
+// compare its options after the first update. NULL: a failure here or in status deletes l and its
+// variables.
 choir_layer *chi_layer_finish(choir_layer *l, choir_status status);
 choir_layer *chi_layer_finish_around(
 		choir_layer *l, size_t n, choir_layer *const inside[], choir_status status);
@@ -73,7 +73,7 @@ bool chi_layer_is_regularized(choir_layer *l);
 // Sets flattened_channels (value/variable.h).
 void chi_layer_follow(choir_layer *l, chi_image *image);
 choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x);
-// *ended: the result has no axis of time steps.
+// *ended: without time steps.
 choir_tensor *chi_layer_apply_sequences(
 		choir_layer *l, choir_tensor *x, choir_tensor *lengths, bool *ended);
 // Records 'layer "hidden": ' and the message as CHOIR_INVALID in x's frame. Returns NULL.

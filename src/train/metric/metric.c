@@ -1,5 +1,5 @@
 // Metrics: making, updates, results. Each replica has a component, so updates need no
-// synchronization. Checkpoints contain metrics, weights files do not.
+// synchronization.
 #include "train/metric/metric.h"
 
 #include "base/alloc.h"

@@ -25,8 +25,7 @@ typedef enum {
 	CHI_METRIC_AUC
 } chi_metric_kind;
 
-// In f64: some single ones, then some of k elements each. Kinds without them have a total and a
-// count.
+// In f64: single ones, then some of k elements each. Kinds without them have a total and a count.
 enum { CHI_METRIC_SUMS = 4 };
 typedef struct {
 	size_t sums, of_k;
@@ -42,8 +41,8 @@ struct choir_metric {
 	choir_strategy *strategy;
 	chi_metric_kind kind;
 	char *name;
-	// ACCURACY: total counts wrong answers. CONFUSION: total is [classes, classes], count NULL.
-	// Kinds with sums: total is [sums], count NULL.
+	// ACCURACY: total counts wrong answers. CONFUSION: total is [classes, classes]; kinds with
+	// sums: [sums]; both without count.
 	choir_variable *total, *count;
 	double threshold;
 	int64_t classes, k; // k of top-k; or classes or thresholds
@@ -53,10 +52,9 @@ struct choir_metric {
 choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir_tensor *more,
 		choir_tensor *weights, choir_tensor **total, choir_tensor **count);
 
-// In cross-replica context.
 choir_status chi_metric_check(const choir_metric *m, const char *what);
-// The elements of total and, if count is not NULL, count: over all replicas or, if group is not
-// NULL, those of a worker (choir_strategy_run_workers).
+// Over all replicas or, if group is not NULL, a worker's (choir_strategy_run_workers). count may
+// be NULL.
 choir_status chi_metric_totals(
 		const choir_metric *m, const choir_strategy *group, double total[], double *count);
 

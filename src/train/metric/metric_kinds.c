@@ -160,7 +160,7 @@ static choir_status add_variance(const choir_metric *m, choir_tensor *prediction
 	return CHOIR_OK;
 }
 
-// The sums of n equal targets are rounded up to n times, so their spread need not be 0.
+// Sums of n equal targets are rounded up to n times: their spread need not be 0.
 static double determination(const choir_metric *m, const double sum[])
 {
 	(void) m;

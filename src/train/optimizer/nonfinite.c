@@ -36,7 +36,7 @@ static const char *print_place(const choir_variable *v, int64_t element, char te
 	return chi_shape_print(&at, text);
 }
 
-// The first of each skipped update or, if updates are applied anyway, the first of all.
+// The first of each skipped update or, if updates are applied, of all.
 static bool is_news(choir_optimizer *o)
 {
 	const bool skip = o->options.nonfinite == CHOIR_NONFINITE_SKIP;

@@ -170,7 +170,7 @@ chi_optimized_variable *chi_optimized_variable_get(choir_optimizer *o, choir_var
 	return t;
 }
 
-// The product of Nadam's momenta b(1) to b(t). After SETTLED steps b(t) is beta1 in f64.
+// b(1) to b(t) multiplied. After SETTLED steps b(t) is beta1 in f64.
 static double momenta(double beta1, uint64_t t)
 {
 	enum { SETTLED = 1000 };
@@ -407,7 +407,7 @@ static choir_status update_part(
 	return call_kernel(c);
 }
 
-// average += (1 - momentum) (w - average): "sgd" with a decay. The variable's first update copies.
+// average += (1 - momentum) (w - average): "sgd" with a decay.
 static choir_status average(const update_calls *c, int64_t first, int64_t count)
 {
 	const choir_optimizer *o = c->optimizer;

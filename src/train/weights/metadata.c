@@ -1,4 +1,4 @@
-// Metadata of weights: pairs of keys and values, for a file and of a file.
+// Metadata of weights files: pairs of keys and values.
 #include "choir/weights.h"
 
 #include "base/alloc.h"

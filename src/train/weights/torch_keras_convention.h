@@ -5,14 +5,13 @@
 #include "train/weights/weights.h"
 
 // The map's lines have changed the tensor's name. *i: the variable's index, or w->n. Sets m->how
-// if a line has not, and m->left_out. CHOIR_UNSUPPORTED: the library stores the variable in
-// several tensors.
+// if no line has, and m->left_out. CHOIR_UNSUPPORTED: several tensors hold the variable.
 choir_status chi_convention_find(
 		const chi_name_map *map, const chi_weights *w, chi_mapped_name *m, size_t *i);
 // zeros: gets the name of another tensor that must be zeros, or stays.
 choir_status chi_convention_find_tensor(const chi_name_map *map, const chi_weights *w,
 		const choir_variable *v, chi_mapped_name *m, chi_text *zeros);
-// The index of the other bias if v is a bias of a GRU, and Keras' tensor has both; else w->n.
+// The other bias if v is a GRU's bias, and Keras' tensor has both; else w->n.
 size_t chi_keras_second_bias(const chi_name_map *map, const chi_weights *w,
 		const choir_variable *v, const chi_rearrangement *how);
 // CHOIR_INVALID: shapes fit but the elements would have another order.

@@ -50,8 +50,8 @@ static size_t find(const chi_weights *w, const char *layer, size_t length, const
 	return w->n;
 }
 
-// The tensor "a.b.weight_ih_l0" is of the layer "a/b/l0/" if there is one, else of "a/b/". Returns
-// the layer's recurrent kernel, or w->n.
+// "a.b.weight_ih_l0" is of layer "a/b/l0/" if there is one, else of "a/b/". Returns the recurrent
+// kernel, or w->n.
 static size_t find_layer(
 		const chi_weights *w, const char *tensor, const char *level, chi_text *layer)
 {

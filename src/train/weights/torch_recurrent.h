@@ -8,9 +8,9 @@
 choir_status chi_torch_recurrent_find(const chi_weights *w, chi_mapped_name *m, size_t *i);
 choir_status chi_torch_recurrent_find_tensor(const chi_name_map *map, const chi_weights *w,
 		const choir_variable *v, chi_mapped_name *m, chi_text *zeros);
-// The index of the variable of v's layer whose last word is word; w->n: there is none.
+// In v's layer, the variable whose last word is word; w->n: none.
 size_t chi_recurrent_variable(const chi_weights *w, const choir_variable *v, const char *word);
-// The index of the recurrent kernel of v's layer; w->n: it has none.
+// Of v's layer; w->n: none.
 size_t chi_torch_recurrent_kernel(const chi_weights *w, const choir_variable *v);
 // Between the gates r, z, n of PyTorch's GRU and z, r, n of Choir's, along the first axis.
 choir_tensor *chi_torch_swap_gates(choir_tensor *x);

@@ -27,8 +27,8 @@ typedef struct {
 	size_t bytes;
 } chi_weights_file;
 
-// The chief's file for all workers, unless status is a failure on one of them. All have the same
-// outcome. Always free *w.
+// The chief's file for all workers, unless status is a failure on one: the same outcome. Always
+// free *w.
 choir_status chi_weights_read(
 		choir_strategy *s, choir_status status, const char *path, chi_weights_file *w);
 void chi_weights_file_free(chi_weights_file *w);

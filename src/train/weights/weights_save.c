@@ -151,7 +151,7 @@ static choir_status print_header(
 	return status;
 }
 
-// to is NULL on other workers. After a failure the rest is fetched: some weights need all workers.
+// to: NULL on other workers. After a failure the rest is fetched: some weights need all workers.
 typedef struct {
 	chi_writer *to;
 	const target *target; // of the next weight; NULL: no map

@@ -1,5 +1,5 @@
 // The file's size is checked before memory is allocated. A plain file is read into the reader's
-// rows; a small compressed one is unpacked at its first use, a large one is a stream. Column-major
+// rows; a small compressed one is unpacked at its first use, a large one streamed. Column-major
 // values are reordered.
 #include "data/source/array/array.h"
 
@@ -128,7 +128,7 @@ static choir_status take_values(
 	return CHOIR_OK;
 }
 
-// before: bytes already read. to NULL: skips. Only here a truncated compressed file shows.
+// before: bytes read so far. to NULL: skips. Only here a truncated compressed file shows.
 static choir_status read_values(const chi_array_file *p, void *to, size_t bytes, int64_t before)
 {
 	size_t got;

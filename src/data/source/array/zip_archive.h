@@ -16,7 +16,7 @@ typedef struct {
 	chi_zip_member *member;
 } chi_zip_members;
 
-// CHOIR_CORRUPT names the fault and its place; overlapping members could make a small file claim
-// many. CHOIR_UNSUPPORTED: encryption, other compression.
+// CHOIR_CORRUPT names the fault and place; overlapping members could make a small file claim many.
+// CHOIR_UNSUPPORTED: encryption, other compression.
 choir_status chi_zip_read(chi_file *file, const char *name, chi_zip_members *members);
 void chi_zip_members_free(chi_zip_members *members);

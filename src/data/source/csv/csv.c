@@ -1,5 +1,5 @@
-// Numbers are parsed from the buffer into the reader's row; if more follows in the field, a slower
-// function parses it. The next row overwrites a bad or dropped one.
+// Numbers are parsed from the buffer into the reader's row, or by a slower function if more
+// follows. The next row overwrites a bad or dropped one.
 
 #include <math.h>
 #include <stdio.h>

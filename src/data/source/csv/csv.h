@@ -7,8 +7,8 @@
 #include "data/source/reader.h"
 #include "data/dataset.h"
 
-// Without quotes, in the buffer or, if quotes were doubled, in scratch. The next byte belongs to
-// no number.
+// Without quotes, in the buffer or, if quotes were doubled, in scratch. No number continues behind
+// it.
 typedef struct {
 	const char *text;
 	size_t length;
@@ -148,8 +148,8 @@ choir_status chi_csv_infer(chi_csv_rows *r, chi_csv_schema *s);
 // *taken false: categories are missing. CHOIR_INVALID: other names.
 choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken);
 enum { CHI_MAX_REAL_CLASSES = 4096 };
-// Makes keys for categories that are numbers. Inferred ones are first sorted and made distinct by
-// value, or forgotten if 0 to n - 1.
+// Makes keys for numbers. Inferred ones are first made distinct by value and sorted, or forgotten
+// if 0 to n - 1.
 choir_status chi_csv_infer_classes(chi_csv_schema *s, chi_csv_field *f);
 choir_status chi_csv_key_classes(const chi_csv_schema *s, chi_csv_field *f);
 int32_t chi_csv_find_class(

@@ -1,5 +1,5 @@
-// Labels that are numbers are classes by their values, not by their texts, so 1 and 1.0 are one
-// class, and 10 follows 9. Keys are the values in one spelling, categories are the file's texts.
+// Labels that are numbers are classes by value: 1 and 1.0 are one class, and 10 follows 9. Keys
+// are the values in one spelling, categories the file's texts.
 #include "data/source/csv/csv.h"
 
 #include <math.h>
@@ -97,7 +97,7 @@ static void forget(chi_csv_field *f)
 	f->plain = true;
 }
 
-// One text of each value. *plain: these are 0, 1, 2, ...
+// One text per value. *plain: 0, 1, 2, ...
 static choir_status take_distinct(
 		const chi_csv_schema *s, chi_csv_field *f, size_t n, const class_text texts[], bool *plain)
 {

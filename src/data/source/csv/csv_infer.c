@@ -1,4 +1,4 @@
-// One read of all files. A column has whole numbers if all its fields are, else numbers, dates or
+// One read of all files. A column has whole numbers if all fields are, else numbers, dates or
 // text. Its distinct texts are categories. Only rows with the header's number of fields count.
 #include "data/source/csv/csv.h"
 
@@ -138,7 +138,7 @@ static chi_csv_end count_fields(chi_csv_rows *r, size_t fields[PEEKED], size_t *
 	return how;
 }
 
-// Rows with a field more than the header begin with a name, as in R, or end with a separator.
+// Rows with one more field than the header begin with a name, as in R, or end with a separator.
 static choir_status find_row_names(chi_csv_rows *r, chi_csv_schema *s)
 {
 	size_t fields[PEEKED], open;
@@ -284,7 +284,7 @@ bool chi_csv_is_rare(const chi_csv_odd *odd, int64_t values, bool few)
 	return odd->n * 10 <= values || (!few && odd->same == odd->n && odd->n * 2 <= values);
 }
 
-// Whether texts may be an exception among numbers or dates.
+// Texts may be exceptions among numbers or dates.
 static bool is_watched(const chi_csv_schema *s, const chi_csv_field *f)
 {
 	enum { FEW = 64 };
@@ -496,7 +496,7 @@ static bool take_known(chi_csv_rows *r, const chi_csv_schema *s, const chi_csv_f
 			(f->found == CHI_CSV_DATE && chi_date_read(t.text, t.length, &days));
 }
 
-// Rows that change nothing. False: this one may, or is incomplete.
+// False: the row may change something, or is incomplete.
 static bool pass_known(chi_csv_rows *r, const chi_csv_schema *s)
 {
 	const char *p = r->buffer + r->at;

@@ -1,5 +1,5 @@
-// Numbers of whole fields. Only these may have thousands separators: in the fast path a number
-// ends at its first comma.
+// Only whole fields may have thousands separators: in the fast path a number ends at its first
+// comma.
 #include "data/source/csv/csv.h"
 
 #include <ctype.h>
@@ -20,7 +20,7 @@ static size_t numerals(const char *p, const char *end)
 	return (size_t) (q - p);
 }
 
-// As 1,234,567.8: all groups have three digits, except the first one, which does not begin with 0.
+// As 1,234,567.8: groups of three digits; the first may be shorter, without a leading 0.
 static bool read_groups(const chi_csv_schema *s, const chi_csv_text *field, chi_decimal *d)
 {
 	enum { GROUP = 3, MAX = 18 }; // so few digits are exact
@@ -53,7 +53,7 @@ static bool read_groups(const chi_csv_schema *s, const chi_csv_text *field, chi_
 	return true;
 }
 
-// If the separator is a decimal comma too, a number goes on behind a field without one.
+// If the separator is also the decimal comma, a number continues behind a field without one.
 bool chi_csv_number(const chi_csv_schema *s, const chi_csv_text *field, chi_decimal *d)
 {
 	const bool bounded = s->decimal != '.' && !memchr(field->text, s->decimal, field->length);

@@ -1,5 +1,5 @@
-// RFC 4180. An incomplete row moves to the buffer's start, and is parsed again after a read. So
-// there is no parser state, and the buffer holds the longest row.
+// RFC 4180. An incomplete row moves to the buffer's start, and is parsed again after a read: there
+// is no parser state, and the buffer holds the longest row.
 #include "data/source/csv/csv.h"
 
 #include <stdarg.h>
@@ -109,7 +109,7 @@ static bool names_separator(const char *p)
 	return strncmp(p, "sep=", 4) == 0 && p[4] != '\0' && (p[5] == '\n' || p[5] == '\r');
 }
 
-// Excel's first line, or the only separator in the header.
+// Excel's first line, or the header's only separator.
 choir_status chi_csv_find_separator(chi_csv_rows *r)
 {
 	const char *p = r->buffer + r->at;
@@ -131,7 +131,7 @@ choir_status chi_csv_find_separator(chi_csv_rows *r)
 	return CHOIR_OK;
 }
 
-// A question mark stands for any byte.
+// "?" stands for any byte.
 static bool begins_with(const chi_csv_rows *r, const char *first, size_t n)
 {
 	bool same = r->length >= n;

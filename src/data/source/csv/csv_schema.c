@@ -202,7 +202,7 @@ bool chi_csv_needs_texts(const chi_csv_field *f, chi_csv_found found)
 					(kind == CHOIR_CSV_INFER && found >= CHI_CSV_DATE));
 }
 
-// Classes that are numbers differ from other categories of numbers: in order, and some are none.
+// Classes that are numbers have another order, and some are none.
 static bool has_texts(const chi_csv_field *f, const chi_csv_field *from)
 {
 	const bool numbers = from->found < CHI_CSV_DATE;
@@ -387,7 +387,7 @@ size_t chi_csv_place_columns(
 	return n;
 }
 
-// The values of a text column are of the k-th kind, with few exceptions.
+// Of the k-th kind, with few exceptions.
 static bool is_mostly(const chi_csv_field *f, size_t k, bool few, choir_csv_inferred *found)
 {
 	static const char *const kinds[] = { [CHI_CSV_ODD_NUMBER] = "numbers",

@@ -22,10 +22,10 @@ typedef struct {
 
 // False: Choir has no such dtype.
 bool chi_hdf5_dtype(const chi_hdf5 *h, hid_t type, choir_dtype *dtype);
-// Gives the bytes of a value. CHOIR_CORRUPT names the byte: the library must not open the object.
+// Gives a value's bytes. CHOIR_CORRUPT names the byte: the library must not open the object.
 choir_status chi_hdf5_check_header(
 		const chi_hdf5 *h, hid_t file, const char *path, const char *name, uint32_t *value);
-// s has rank and dimensions. CHOIR_CORRUPT: values are missing, or sizes contradict each other.
+// s has rank and dimensions. CHOIR_CORRUPT: values are missing, or sizes do not fit.
 choir_status chi_hdf5_inspect(const chi_hdf5 *h, hid_t id, size_t value, chi_hdf5_stored *s);
 choir_status chi_hdf5_check_rows(
 		const chi_hdf5 *h, hid_t id, hsize_t first, hsize_t count, chi_hdf5_stored *s);

@@ -1,6 +1,6 @@
 // The library does not compare a shape with the stored bytes. A contiguous dataset must be
 // complete. Unwritten chunks read as the fill value: accepted only if no axis can grow and each
-// stored chunk has the header's size. Otherwise only their number would show damage.
+// stored chunk has the header's size. Else only their number would show damage.
 #include "data/source/hdf5/hdf5.h"
 
 #include "base/size.h"

@@ -42,7 +42,7 @@ typedef struct {
 #undef CHI_HDF5_MEMBER
 } chi_hdf5;
 
-// begin locks out Choir's other threads and silences the library. NULL: no library.
+// Locks out Choir's other threads and silences the library. NULL: no library.
 const chi_hdf5 *chi_hdf5_begin(void);
 void chi_hdf5_end(void);
 // In one line, or "".

@@ -7,8 +7,8 @@
 #include "base/size.h"
 #include "data/source/gzip.h"
 
-// Deflate packs at most CHI_GZIP_RATIO bytes into one, and a byte holds at most 8 pixels; JPEG
-// needs a bit for each 64 pixels. Small images are not checked.
+// Deflate packs at most CHI_GZIP_RATIO bytes of up to 8 pixels into one; JPEG needs a bit per 64
+// pixels. Small images are not checked.
 enum { PIXELS_PER_BYTE = 8 * CHI_GZIP_RATIO, SMALL_PIXELS = 1 << 22 };
 
 void chi_image_free(chi_image *image)

@@ -5,8 +5,8 @@
 
 enum { CHI_RESIZE_BITS = 22 };
 
-// Output i is the sum of weight[i * taps + k] * input[first[2 * i] + k], for first[2 * i + 1]
-// numbers k.
+// Output i: the sum of weight[i * taps + k] * input[first[2 * i] + k], for first[2 * i + 1] values
+// of k.
 typedef struct {
 	int64_t outputs, taps;
 	int64_t *first;

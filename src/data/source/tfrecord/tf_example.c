@@ -1,5 +1,5 @@
-// The first pass finds the columns' entries, the second copies values. Examples usually have one
-// order of features, so a search begins after the last found.
+// The first pass finds the columns' entries, the second copies values. Examples mostly have one
+// order of features: a search begins after the last found.
 #include "data/source/tfrecord/tf_example.h"
 
 #include <inttypes.h>

@@ -12,8 +12,7 @@ void chi_records_close(chi_records *r);
 choir_status chi_records_next(chi_records *r, const unsigned char **data, size_t *bytes);
 // After CHOIR_CORRUPT: whether the next record can be read.
 bool chi_records_known_next(const chi_records *r);
-// Prefixes a failure with "FILE: record N at byte B" of the last record: N from 0, B its length's
-// offset, unpacked.
+// Prefixes a failure with "FILE: record N at byte B": N from 0, B its length's offset, unpacked.
 choir_status chi_records_blame(const chi_records *r);
 // Of the next record.
 void chi_records_where(const chi_records *r, int64_t *byte, int64_t *record);

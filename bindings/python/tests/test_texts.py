@@ -269,6 +269,10 @@ def test_an_error_does_not_repeat_an_earlier_one(tmp_path):
         choir.Strategy(devices=["cpu:0"])
     with pytest.raises(TypeError, match="early_stopping is True; expected a dict of choir_early_stopping"):
         model.fit(np.ones((2, 1)), np.ones(2), early_stopping=True)
+    for of_keras, kind, text in (({"monitor": "loss"}, ValueError, "'loss' is unknown; .*auto, min, max. The option log .*log='loss'"),
+                                 ({"mode": "min"}, TypeError, "no option 'mode'; options: monitor")):
+        with pytest.raises(kind, match=text):
+            model.fit(np.ones((2, 1)), np.ones(2), early_stopping=of_keras)
     with pytest.raises(ValueError, match="initializer: 'HeNormal' is unknown; did you mean 'he_normal'"):
         choir.initializer("HeNormal")
 

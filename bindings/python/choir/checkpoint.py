@@ -55,4 +55,19 @@ class Checkpoints:
         if status == lib.CHOIR_NOT_FOUND:
             return False
         check(status)
+        self._strategy.restores += 1
         return True
+
+    def metadata(self, name: str) -> str | None:
+        """What save was given under this name, of the last save or restore, or None."""
+        latest = lib.choir_checkpoint_manager_latest(self.pointer)
+        if not latest:
+            return None
+        check(lib.choir_checkpoint_manager_wait(self.pointer))
+        steps = ffi.gc(made(lib.choir_checkpoint_list_new(os.fsencode(self._folder))), lib.choir_checkpoint_list_free)
+        for i in range(lib.choir_checkpoint_list_steps(steps)):
+            path = ffi.string(lib.choir_checkpoint_list_path(steps, i))
+            if os.path.basename(path) == os.path.basename(ffi.string(latest)):
+                found = lib.choir_checkpoint_list_metadata(steps, i, name.encode())
+                return ffi.string(found).decode() if found else None
+        return None

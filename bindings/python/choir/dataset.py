@@ -76,7 +76,8 @@ class Dataset:
             shuffle = whole("dataset: shuffle", shuffle, 0)
         self._text = (f"{counted(next(iter(lengths.values())), 'example')} in batches of {self._batch}: "  # type: ignore[arg-type]
                       + ", ".join(f"{name} {described(dtype, array.shape[1:])}" for name, (array, dtype, _) in arrays.items()))
-        self._strategy, self._begun = strategy, False
+        self._strategy = strategy
+        self._begun: int | None = None  # the strategy's restores at the begin of a pass that has not ended
         self._spare: list[Any] = []  # memory of batches that are gone
         # All memory of batches. If only a batch had its memory, the collector of cycles (of an exception's frames)
         # would free this memory before __del__ keeps it.
@@ -96,11 +97,11 @@ class Dataset:
         return self._pointer
 
     def __iter__(self) -> Iterator[Batch]:
-        """The batches of one pass. A pass that was left before its end is given up."""
+        """The batches of one pass. A pass that was left before its end is given up, unless a restore has set the position."""
         end, following = int(Status.END), lib.choir_distributed_dataset_next
-        if self._begun:
+        if self._begun == self._strategy.restores:
             check(lib.choir_distributed_dataset_rewind(self.pointer))
-        self._begun = True
+        self._begun = self._strategy.restores
         values = ffi.new("choir_values **")
         while True:
             spare = self._spare.pop() if self._spare else ffi.NULL
@@ -117,5 +118,5 @@ class Dataset:
             check(status)
             yield Batch(self._strategy, self._spare, self._owned, pointer)
             del pointer, spare
-        self._begun = False
+        self._begun = None
         check(lib.choir_distributed_dataset_rewind(self._pointer))

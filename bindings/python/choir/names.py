@@ -22,7 +22,8 @@ LOSSES = {"mse": _SQUARES, "mseloss": _SQUARES, "mae": _ABSOLUTE, "l1loss": _ABS
 METRICS = {"acc": "'accuracy'?", "sparsecategoricalaccuracy": "'accuracy'?", "mse": _SQUARES, "mae": "'mean_absolute_error'?",
            "categoricalaccuracy": "'accuracy'? Its labels are classes, as y.argmax(-1).", "r2score": "'r2'?",
            "rmse": "'root_mean_squared_error'?"}
-OPTIONS = {"lr": "learning_rate", "eps": "epsilon", "alpha": "rho", "clipnorm": "global_clip_norm", "strides": "stride"}
+OPTIONS = {"lr": "learning_rate", "eps": "epsilon", "alpha": "rho", "clipnorm": "global_clip_norm", "strides": "stride",
+           "mode": "monitor"}
 LAYERS = {"linear": "'dense'?", "maxpooling2d": "'max_pool2d'?", "averagepooling2d": "'average_pool2d'?",
           "avgpool2d": "'average_pool2d'?", "batchnorm2d": "'batch_normalization'?", "batchnorm1d": "'batch_normalization'?",
           "layernorm": "'layer_normalization'?", "groupnorm": "'group_normalization'?", "rmsnorm": "'rms_normalization'?",

@@ -65,7 +65,8 @@ def constant(type_: Any, value: Any) -> Any:
         except (KeyError, TypeError):
             pass
     if not isinstance(value, int):
-        raise unknown("", value, known)
+        error = unknown("", value, known)
+        raise ValueError(f"{error}. The option log names a log: log={value!r}") if type_.cname == "choir_monitor" else error
     return value
 
 

@@ -281,6 +281,7 @@ class Strategy:
             kind.encode(), options(ffi.typeof("choir_strategy_options *"), given))), free)
         self.closed, self.seed = False, int(given.get("seed") or 0)
         self.calls = Calls()  # functions of its optimizers
+        self.restores = 0  # of Checkpoints
         self._runs: list[Run] = []  # that nobody uses
 
     def __repr__(self) -> str:

@@ -284,8 +284,8 @@ class Tensor:
     def __getitem__(self, where: Any) -> Tensor:
         """Elements by whole numbers and slices of step 1, as in numpy: x[2:5], x[:, 0], x[..., -1]."""
         given, found, kept = list(where) if isinstance(where, tuple) else [where], self, []
-        if Ellipsis in given:
-            at = given.index(Ellipsis)
+        at = next((i for i, one in enumerate(given) if one is Ellipsis), None)  # == of arrays and tensors gives one
+        if at is not None:
             given[at:at + 1] = [slice(None)] * (self.ndim - len(given) + 1)
         if len(given) > self.ndim:
             raise IndexError(f"tensor: {len(given)} indices for shape {list(self.shape)}")

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import itertools
 import pathlib
 import pydoc
 
@@ -236,7 +237,9 @@ def test_indices_and_arrays_of_tensors():
         assert (np.float32(2) * x).numpy().tolist() == (array * 2 + x - array).numpy().tolist() == (array * 2).tolist()
         for call, kind, text in ((lambda: x[2], IndexError, "index 2 of axis 0, which has 2 elements"),
                                  (lambda: x[0, 0, 0, 0], IndexError, "4 indices for shape"), (lambda: x[::2], TypeError, "step 1"),
-                                 (lambda: x[[0, 1]], TypeError, r"index \[0, 1\]; .*choir.op.gather"), (lambda: x[True], TypeError, "True"),
+                                 (lambda: x[[0, 1]], TypeError, r"index \[0, 1\]; .*choir.op.gather"),
+                                 (lambda: x[np.array([0, 1])], TypeError, r"index array\(\[0, 1\]\);"), (lambda: x[x], TypeError, "index <choir"),
+                                 (lambda: x[True], TypeError, "True"),
                                  (lambda: len(x[0, 0, 0]), TypeError, "a scalar"), (lambda: np.exp(x), TypeError, "ufunc"),
                                  (lambda: x.mean(), AttributeError, r"no method 'mean'; choir.op.mean\(x"),
                                  (lambda: x.means, AttributeError, "no attribute 'means'"),
@@ -266,6 +269,10 @@ def test_an_error_does_not_repeat_an_earlier_one(tmp_path):
         choir.Strategy(devices=["cpu:0"])
     with pytest.raises(TypeError, match="early_stopping is True; expected a dict of choir_early_stopping"):
         model.fit(np.ones((2, 1)), np.ones(2), early_stopping=True)
+    for of_keras, kind, text in (({"monitor": "loss"}, ValueError, "'loss' is unknown; .*auto, min, max. The option log .*log='loss'"),
+                                 ({"mode": "min"}, TypeError, "no option 'mode'; options: monitor")):
+        with pytest.raises(kind, match=text):
+            model.fit(np.ones((2, 1)), np.ones(2), early_stopping=of_keras)
     with pytest.raises(ValueError, match="initializer: 'HeNormal' is unknown; did you mean 'he_normal'"):
         choir.initializer("HeNormal")
 
@@ -282,9 +289,9 @@ def test_checkpoints(tmp_path):
             tape = r.tape()
             adam.minimize(r.average_loss(op.mean_squared_error(r.argument("y"), net(r.argument("x")))), tape)
 
-        def train(epochs):
+        def train(epochs, steps=None):
             for _ in range(epochs):
-                for batch in data:
+                for batch in itertools.islice(data, steps):
                     s.run(step, batch)
         return s, train
     whole, part, rest = opened(), opened(), opened()
@@ -293,13 +300,17 @@ def test_checkpoints(tmp_path):
     folder = tmp_path / "run"
     with choir.Checkpoints(part[0], folder, max_to_keep=1) as saves:
         assert repr(saves) == f"<choir.Checkpoints in {str(folder)!r}>" and not saves.restore()
+        assert saves.metadata("epoch") is None
         saves.save(epoch=2, loss=0.5)
+        assert saves.metadata("epoch") == "2"
         with pytest.raises(choir.Error, match="is in use"):
             choir.Checkpoints(rest[0], folder)
     with pytest.raises(choir.Error, match="is closed"):
         saves.save()
     saves.close()
     with choir.Checkpoints(rest[0], folder) as saves:
+        assert saves.restore() and saves.metadata("loss") == "0.5" and saves.metadata("other") is None
+        rest[1](1, 2)  # leaves the pass after 2 batches
         assert saves.restore()
     rest[1](2)
     assert rest[0].hash() == whole[0].hash() != part[0].hash()

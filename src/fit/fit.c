@@ -338,15 +338,18 @@ static choir_status look_ahead(const fit *f, share *own)
 	own->next = next_batch(f, own);
 	own->looked = own->next == CHOIR_OK || own->next == CHOIR_END; // a failure comes again
 	if (own->next == CHOIR_OK)
-		chi_input_hold_position(own->data);
+		chi_input_hold_position(own->data, true);
 	return own->next;
 }
 
 static choir_status take_batch(const fit *f, share *own)
 {
-	const bool looked = own->looked;
+	if (!own->looked)
+		return next_batch(f, own);
 	own->looked = false;
-	return looked ? own->next : next_batch(f, own);
+	if (own->next == CHOIR_OK)
+		chi_input_hold_position(own->data, false);
+	return own->next;
 }
 
 static choir_status run_step(const fit *f, choir_strategy *group, share *own)

@@ -138,6 +138,7 @@ choir_status chi_fit_stopping_see(const chi_fit_monitors *w, choir_model *m)
 	m->best = value;
 	m->best_epoch = m->epochs;
 	m->waited = 0;
+	m->best_weights.kept = false; // they are of an earlier epoch
 	return w->stopping.restore_best_weights == CHOIR_ON
 			? chi_best_weights_keep(&m->best_weights, m->strategy)
 			: CHOIR_OK;

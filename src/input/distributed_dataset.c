@@ -116,9 +116,9 @@ void chi_input_where(const choir_distributed_dataset *data, choir_input_position
 	p->steps = data->steps;
 }
 
-void chi_input_hold_position(choir_distributed_dataset *data)
+void chi_input_hold_position(choir_distributed_dataset *data, bool hold)
 {
-	data->held = true;
+	data->held = hold;
 }
 
 // The next step in which some worker has examples. A worker takes part after its end, and after an

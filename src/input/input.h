@@ -130,8 +130,9 @@ choir_status chi_input_sync_step(
 		choir_distributed_dataset *data, const chi_batch_buffer *to, choir_status own);
 choir_status chi_input_need_data(const choir_distributed_dataset *data, const char *what);
 void chi_input_where(const choir_distributed_dataset *data, choir_input_position *p);
-// Until the next batch, rewind or restore, saves have the position before the last batch.
-void chi_input_hold_position(choir_distributed_dataset *data);
+// hold: until the next batch, rewind, restore or call without hold, saves have the position before
+// the last batch.
+void chi_input_hold_position(choir_distributed_dataset *data, bool hold);
 // For the next call. told: the other workers know it. Returns status.
 choir_status chi_input_keep(choir_distributed_dataset *data, choir_status status, bool told);
 choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d);

@@ -293,4 +293,29 @@ TEST(best_weights_that_no_checkpoint_has_are_not_restored)
 	}
 }
 
+TEST(best_weights_of_an_earlier_training_are_not_saved)
+{
+	choir_early_stopping e = { .size = sizeof e,
+		.log = "loss",
+		.monitor = CHOIR_MONITOR_MAX,
+		.patience = 50,
+		.restore_best_weights = CHOIR_ON };
+	training t = training_open("cpu:0", 2);
+	must(choir_fit(t.model, t.train,
+			CHOIR_OPTIONS(choir_fit_options, .epochs = 1, .early_stopping = &e)));
+	choir_checkpoint_manager *m =
+			choir_checkpoint_manager_new(t.strategy, files_path("earlier"), NULL);
+	e.restore_best_weights = CHOIR_OFF;
+	must(choir_fit(t.model, t.train,
+			CHOIR_OPTIONS(
+					choir_fit_options, .epochs = 3, .early_stopping = &e, .checkpoints = m)));
+	assert_int_equal(choir_model_best_epoch(t.model), 1);
+	choir_checkpoint_manager_free(m);
+	choir_strategy_free(t.strategy);
+	int64_t best;
+	e.restore_best_weights = CHOIR_ON;
+	train_with(4, &e, files_path("earlier"), &best);
+	assert_int_equal(best, 4);
+}
+
 TEST_GROUP(NULL, files_teardown)

@@ -13,6 +13,7 @@ typedef struct {
 	choir_distributed_dataset *data;
 	choir_checkpoint_manager *checkpoints;
 	int64_t saves[SAVES], n_saves, stop_at;
+	bool saves_at_stop;
 	int fails_at; // a row
 } program;
 
@@ -78,7 +79,7 @@ static uint64_t train(program *p, const char *folder, choir_status *status)
 	*status = choir_fit(p->t.model, p->data,
 			CHOIR_OPTIONS(choir_fit_options, .epochs = EPOCHS, .checkpoints = p->checkpoints,
 					.checkpoint_every = EVERY, .save = save, .user = p, .callbacks = &c,
-					.n_callbacks = 1));
+					.n_callbacks = 1, .save_at_stop = p->saves_at_stop ? CHOIR_ON : CHOIR_OFF));
 	const uint64_t hash = choir_strategy_hash(p->t.strategy);
 	choir_checkpoint_manager_free(p->checkpoints);
 	choir_strategy_free(p->t.strategy);
@@ -98,16 +99,20 @@ TEST(an_epoch_s_end_saves_once)
 
 TEST(a_save_in_an_epoch_is_before_the_batch_that_was_read)
 {
-	program whole = { .stop_at = 0 }, part = { .stop_at = 4 }, rest = { .stop_at = 0 };
+	program whole = { .stop_at = 0 };
 	choir_status status;
 	const uint64_t hash = train(&whole, files_path("whole"), &status);
 	must(status);
-	train(&part, files_path("part"), &status);
-	must(status);
-	assert_int_equal(part.n_saves, 1);
-	assert_true(train(&rest, files_path("part"), &status) == hash);
-	must(status);
-	assert_int_equal(rest.saves[0], 6);
+	for (int saves_at_stop = 0; saves_at_stop < 2; saves_at_stop++) {
+		const char *folder = files_path(saves_at_stop ? "stop" : "part");
+		program part = { .stop_at = 4, .saves_at_stop = saves_at_stop }, rest = { .stop_at = 0 };
+		train(&part, folder, &status);
+		must(status);
+		assert_int_equal(part.n_saves, 1 + saves_at_stop);
+		assert_true(train(&rest, folder, &status) == hash);
+		must(status);
+		assert_int_equal(rest.saves[0], 6);
+	}
 }
 
 TEST(a_save_comes_before_the_failure_of_the_next_batch)

@@ -89,7 +89,9 @@ static choir_tensor *match(const char *name, choir_tensor *targets, choir_tensor
 	if (!targets || !predictions)
 		return targets;
 	const choir_shape *given = &targets->shape, *needed = &predictions->shape;
-	if (targets->dtype != predictions->dtype && !targets->is_number && !predictions->is_number)
+	const bool mixed = predictions->frame->narrow != CHOIR_F32; // which converts operands
+	if (targets->dtype != predictions->dtype && !mixed && !targets->is_number &&
+			!predictions->is_number)
 		return chi_frame_fail_null(predictions->frame, CHOIR_INVALID,
 				"%s: targets are %s and predictions %s; one dtype is needed, so cast the targets",
 				name, choir_dtype_name(targets->dtype), choir_dtype_name(predictions->dtype));

@@ -56,6 +56,17 @@ static bool is_saved(const choir_optimizer *o, size_t i)
 	return false;
 }
 
+// An average that has not begun is left out, as a restore begins those that are there.
+static bool has_begun(const choir_optimizer *o, size_t i)
+{
+	const choir_variable *v = named(o->target[i]->variable);
+	bool begun = o->slots == o->kind->slots;
+	for (size_t k = i; k < o->targets && !begun; k++)
+		begun = named(o->target[k]->variable) == v &&
+				chi_atomic32_load(&o->target[k]->averaged) != 0;
+	return begun;
+}
+
 static choir_status save(void *self, chi_state_dict *to)
 {
 	choir_optimizer *o = self;
@@ -76,7 +87,7 @@ static choir_status save(void *self, chi_state_dict *to)
 	CHOIR_TRY(chi_state_dict_add_count(to, "step", chi_atomic64_load(&o->step)));
 	CHOIR_TRY(chi_state_dict_add_count(to, "finite_updates", (uint64_t) o->finite_updates));
 	for (size_t i = 0; i < o->targets; i++)
-		if (!is_saved(o, i))
+		if (!is_saved(o, i) && has_begun(o, i))
 			CHOIR_TRY(save_slots(o, o->target[i], to));
 	return CHOIR_OK;
 }

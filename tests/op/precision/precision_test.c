@@ -463,6 +463,8 @@ TEST(what_each_rule_gives)
 	assert_int_equal(
 			choir_tensor_dtype(choir_matmul(double_, double_, CHOIR_TRANSPOSED_B)), CHOIR_F64);
 	assert_int_equal(choir_tensor_dtype(choir_mean_squared_error(half, x)), CHOIR_F32);
+	assert_int_equal(choir_tensor_dtype(choir_huber(x, half, 1)), CHOIR_F32);
+	assert_int_equal(choir_frame_status(g.frame), CHOIR_OK);
 	choir_frame_set_precision(g.frame, CHOIR_PRECISION_F32);
 	assert_null(choir_add(half, x));
 	given_failure(&g, CHOIR_INVALID, "add:*bf16*f32*cast");

@@ -222,8 +222,8 @@ static void work(void *arg)
 		if (s->first == NULL)
 			s->last = &s->first;
 		choir_status status = CHOIR_OK;
-		// A failed stream still follows others: those that it waits for may need its failure, which
-		// the program clears after the wait.
+		// A failed stream still follows others: those that it waits for may need its failure,
+		// which the program clears after the wait.
 		const bool runs = s->failed == 0 || t->command == CHI_COMMAND_FOLLOW;
 		if (t->frame != NULL && t->command != CHI_COMMAND_CLEAR && runs) {
 			chi_mutex_unlock(&session->lock);

@@ -53,8 +53,8 @@ static chi_pending_update *find(chi_gradients *a, chi_run *run, int ordinal)
 	spare->status = CHOIR_OK;
 	spare->n = 0;
 	chi_atomic32 *all[] = { &spare->prepared.word, &spare->all_applied, &spare->done,
-		&spare->written, &spare->spared, &spare->landed, &spare->next_chunk,
-		&spare->devices_done, &spare->devices_arrived, &spare->arrived };
+		&spare->written, &spare->spared, &spare->landed, &spare->next_chunk, &spare->devices_done,
+		&spare->devices_arrived, &spare->arrived };
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		chi_atomic32_store(all[i], 0);
 	return spare;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -189,19 +190,31 @@ static bool is_loopback(const place *p)
 			: p->any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&p->v6.sin6_addr);
 }
 
-// Neither a number nor a name of the loopback address, such as ip6-localhost.
-static bool is_host_name(const char *host)
+static bool is_any(const place *p)
 {
-	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };
-	struct addrinfo *found;
-	if (getaddrinfo(host, NULL, &hints, &found) != 0)
-		return strstr(host, "localhost") == NULL;
-	freeaddrinfo(found);
-	return false;
+	return p->any.sa_family == AF_INET
+			? p->v4.sin_addr.s_addr == htonl(INADDR_ANY)
+			: p->any.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&p->v6.sin6_addr);
+}
+
+static bool is_name(const char *host, const char *name)
+{
+	const size_t length = strlen(name);
+	return length > 0 && strncasecmp(host, name, length) == 0 &&
+			(host[length] == '\0' || host[length] == '.');
+}
+
+// With or without its domain. A machine may be called localhost.
+static bool is_own_name(const char *host)
+{
+	char own[256] = "";
+	return gethostname(own, sizeof own - 1) == 0 && (is_name(host, own) || is_name(own, host)) &&
+			!is_name(host, "localhost");
 }
 
 // On many machines the own name stands for a loopback address (Debian: 127.0.1.1 in /etc/hosts).
-// Other hosts know another address by this name, and do not reach that one.
+// Other hosts know another address by this name, and do not reach that one. Another name of a
+// loopback address may be meant to keep other hosts away.
 static void listen_everywhere(place *p)
 {
 	if (p->any.sa_family == AF_INET)
@@ -238,7 +251,7 @@ static choir_status find_tcp(
 	memcpy(p, best->ai_addr, best->ai_addrlen);
 	*bytes = best->ai_addrlen;
 	freeaddrinfo(found);
-	if (listens && is_loopback(p) && is_host_name(host))
+	if (listens && is_loopback(p) && is_own_name(host))
 		listen_everywhere(p);
 	return CHOIR_OK;
 }
@@ -295,6 +308,8 @@ static choir_status listen_at(
 	if (c == NULL)
 		return CHOIR_NO_MEMORY;
 	c->listens = true;
+	if (is_any(&p))
+		snprintf(c->peer, sizeof c->peer, "all addresses of this machine");
 	snprintf(bound, size, "%s", address);
 	if (p.any.sa_family == AF_UNIX) {
 		memcpy(c->path, p.unix_.sun_path, sizeof c->path);

@@ -3,6 +3,7 @@
 #include "run/line_queue.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +54,11 @@ bool line_queue_begin(choir_supervisor_fn *write)
 {
 	queue.write = write;
 	queue.last = &queue.first;
+	sigset_t all, before; // the main thread handles signals: it waits, and frees what they stop
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	queue.begun = pthread_create(&queue.thread, NULL, write_lines, NULL) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return queue.begun;
 }
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { LISTENERS = 4, FRAMES_A_TURN = 64, MAX = 65536 };
 static const double BEAT = 0.5, LOST_AFTER = 5, END_SECONDS = 2;
@@ -80,9 +81,12 @@ choir_status chi_hub_listen(chi_hub *h, const char *address, char *bound, size_t
 {
 	if (h->listeners == LISTENERS)
 		return choir_fail(CHOIR_INTERNAL, "hub: more than %d listeners", LISTENERS);
-	CHOIR_TRY(h->connections->table.listen(
-			h->connections->self, address, &h->listener[h->listeners], bound, size));
-	h->listeners++;
+	const chi_connections *c = h->connections;
+	char more[80] = "";
+	CHOIR_TRY(c->table.listen(c->self, address, &h->listener[h->listeners], bound, size));
+	c->table.describe(c->self, h->listener[h->listeners++], more, sizeof more);
+	if (more[0] != '\0' && strcmp(more, bound) != 0)
+		chi_log(CHOIR_LOG_INFO, "%s: listens at %s", bound, more);
 	return CHOIR_OK;
 }
 

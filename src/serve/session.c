@@ -222,13 +222,17 @@ static void work(void *arg)
 		if (s->first == NULL)
 			s->last = &s->first;
 		choir_status status = CHOIR_OK;
-		if (t->frame != NULL && t->command != CHI_COMMAND_CLEAR && s->failed == 0) {
+		// A failed stream still follows others: those that it waits for may need its failure,
+		// which the program clears after the wait.
+		const bool runs = s->failed == 0 || t->command == CHI_COMMAND_FOLLOW;
+		if (t->frame != NULL && t->command != CHI_COMMAND_CLEAR && runs) {
 			chi_mutex_unlock(&session->lock);
 			chi_error_clear();
 			status = chi_served_run(s, t);
 			if (status != CHOIR_OK && choir_error_status() != status)
 				choir_fail(status, "a command failed (%s)", choir_status_name(status));
 			chi_mutex_lock(&session->lock);
+			status = s->failed == 0 ? status : CHOIR_OK;
 		}
 		finish(s, t, status);
 	}

@@ -144,6 +144,33 @@ TEST(a_server_reads_how_far_another_one_is)
 	close_chain(&c);
 }
 
+// As an update follows a sum that needs its gradients, and that another device keeps waiting.
+static void fail_early(const chain *c, int fails, int lags)
+{
+	enum { FILLS = 10, LARGE = 1 << 26, NOWHERE = 1 << 30 };
+	unsigned char *large = servers_allocate(c->stream[lags], LARGE);
+	for (int i = 0; i < FILLS; i++)
+		assert_int_equal(chi_stream_fill(c->stream[lags], large, i, LARGE), CHOIR_OK);
+	follow(c, lags, fails, fill(c, fails, NOWHERE));
+	follow(c, fails, lags, fill(c, lags, 0));
+	assert_int_equal(chi_stream_wait(c->stream[fails]), CHOIR_CORRUPT);
+	assert_int_equal(chi_stream_wait(c->stream[lags]), CHOIR_CORRUPT);
+	chi_device_release(c->stream[lags]->device, large, LARGE);
+}
+
+TEST(a_failure_is_not_cleared_before_a_follower_sees_it)
+{
+	chain c;
+	open_chain(&c);
+	assert_in_range(run_chain(&c, 0, CHOIR_OK), 0, 2); // the servers know where progress is
+	for (int i = 0; i < 3; i++) {
+		fail_early(&c, FIRST, SECOND);
+		fail_early(&c, SECOND, FIRST);
+		fail_early(&c, SECOND, THIRD); // of one server
+	}
+	close_chain(&c);
+}
+
 TEST(an_answer_tells_of_all_streams)
 {
 	chain c;

@@ -56,7 +56,7 @@ typedef struct choir_connection_table {
 	// CHOIR_PEER_LOST: the connection has failed. CHOIR_INVALID: the peer has not proved the key.
 	choir_status (*receive)(
 			void *self, uint64_t connection, void *data, size_t capacity, size_t *received);
-	// Writes one line: "127.0.0.1:40112, TLS 1.3".
+	// Writes one line: "127.0.0.1:40112, TLS 1.3". Of a listener: what bound does not say, or "".
 	void (*describe)(const void *self, uint64_t connection, char *text, size_t size);
 	// Closes a connection or listener. Bytes sent before still arrive if the peer is alive.
 	void (*drop)(void *self, uint64_t connection);

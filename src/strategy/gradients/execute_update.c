@@ -527,6 +527,8 @@ choir_status chi_pending_update_execute(chi_pending_update *u, int from, int to,
 	status = chi_strategy_wait(s, from, to, status);
 	if (from == 0 && !s->all_here)
 		status = chi_strategy_wait_away(s, status);
+	if (status == CHOIR_OK || status == CHOIR_TIMEOUT)
+		chi_atomic32_store(&u->landed, 1);
 	for (int d = from; d < to; d++)
 		status = chi_update_gate_read(u, d, status, &applied);
 	if (status != CHOIR_OK)

@@ -53,7 +53,7 @@ static chi_pending_update *find(chi_gradients *a, chi_run *run, int ordinal)
 	spare->status = CHOIR_OK;
 	spare->n = 0;
 	chi_atomic32 *all[] = { &spare->prepared.word, &spare->all_applied, &spare->done,
-		&spare->written, &spare->spared, &spare->next_chunk, &spare->devices_done,
+		&spare->written, &spare->spared, &spare->landed, &spare->next_chunk, &spare->devices_done,
 		&spare->devices_arrived, &spare->arrived };
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		chi_atomic32_store(all[i], 0);
@@ -96,7 +96,7 @@ void chi_pending_update_discard(chi_pending_update *u)
 	}
 	chi_overlap_discard(u);
 	const bool half = chi_atomic32_load(&u->written) != 0 && chi_atomic32_load(&u->done) == 0 &&
-			chi_atomic32_load(&u->spared) == 0;
+			(chi_atomic32_load(&u->spared) == 0 || chi_atomic32_load(&u->landed) != 0);
 	for (size_t i = 0; i < u->n; i++) {
 		if (half)
 			chi_variable_undefine(u->pending[i].variable);

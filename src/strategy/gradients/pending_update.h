@@ -127,7 +127,8 @@ typedef struct chi_pending_update {
 	int32_t last; // the last replica's track, once all have applied
 	chi_atomic32 done;
 	chi_atomic32 written;
-	chi_atomic32 spared; // the streams have written nothing
+	chi_atomic32 spared; // queued work failed before the update, so its streams write nothing
+	chi_atomic32 landed; // nevertheless those of a device have written, or may have
 	chi_atomic32 next_chunk, devices_done, devices_arrived;
 	chi_atomic32 arrived;
 	uint32_t chunks;

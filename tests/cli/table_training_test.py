@@ -167,6 +167,29 @@ class TableTraining(Case):
         narrow = [end("c.csv", "--widths", "11", "--start", start)["weights"] for start in ("linear", "random")]
         self.assertEqual(*narrow) # 11 units are too few for 3 classes
 
+    def test_a_table_with_more_columns_than_rows(self):
+        """The linear model does not fit all the noise of columns that share a few causes."""
+        random, r2 = Random(6), []
+        for _ in range(3):
+            loads = [[random.gauss(0, 1) for _ in range(90)] for _ in range(3)]
+            rows = []
+            for _ in range(100):
+                cause = [random.gauss(0, 1) for _ in loads]
+                rows.append([*(f"{sum(c * l[k] for c, l in zip(cause, loads)) + random.gauss(0, 2):.3f}" for k in range(90)),
+                             f"{cause[0] + random.gauss(0, 0.5):.4f}"])
+            data = self.table("t.csv", ",".join([*(f"x{k}" for k in range(90)), "y"]), rows)
+            r2.append(self.events("train", "--data", data, "--epochs", "1", "--rate", "1e-9")[-1]["test_r2"])
+        self.assertGreater(sum(r2) / 3, 0)
+
+    def test_the_schedule_of_a_small_table(self):
+        """A cosine of few steps; with a warm-up of more steps than these, the rate stays constant."""
+        data = self.noisy()
+        train = ("train", "--data", data, "--target", "sig")
+        weights = {self.events(*train, *more)[-1]["weights"]
+                   for more in ((), ("--epochs", "40", "--schedule", "cosine"))}
+        self.assertEqual(len(weights), 1)
+        self.assertEqual(self.events(*train, "--warmup", "60")[-1]["epochs"], 40)
+
     def test_weight_decay(self):
         data = self.noisy()
         train = (*MLP, "--data", data, "--target", "sig", "--epochs", "3", "--optimizer", "adamw")

@@ -181,6 +181,16 @@ class TableTraining(Case):
             r2.append(self.events("train", "--data", data, "--epochs", "1", "--rate", "1e-9")[-1]["test_r2"])
         self.assertGreater(sum(r2) / 3, 0)
 
+    def test_the_linear_start_of_a_large_table(self):
+        """More than 4 million numbers: of a wide table all rows count, unless they are more than 16 million."""
+        random, starts = Random(8), []
+        for columns, classes, width in ((1000, 10, 40), (1000, 36, 144)):
+            rows = [[*random.choices("0123456789", k=columns), f"c{i % classes}"] for i in range(600)]
+            data = self.table("t.csv", ",".join([*(f"x{k}" for k in range(columns)), "y"]), rows)
+            starts.append(len({self.events("train", "--data", data, "--epochs", "1", "--rate", "1e-9", "--widths", str(width),
+                                           "--start", start)[-1]["weights"] for start in ("linear", "random")}))
+        self.assertEqual(starts, [2, 1])
+
     def test_the_schedule_of_a_small_table(self):
         """A cosine of few steps; with a warm-up of more steps than these, the rate stays constant."""
         data = self.noisy()

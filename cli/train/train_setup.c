@@ -360,7 +360,7 @@ choir_status train_open_data(training *t)
 	CHOIR_TRY(check_fit(t));
 	CHOIR_TRY(make_table(t));
 	plan->table = t->table;
-	return CHOIR_OK;
+	return train_count_classes(t);
 }
 
 static choir_status check_save(const training *t)

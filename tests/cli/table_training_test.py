@@ -4,7 +4,7 @@ frequent class; hints; and a resume, which needs the table of the checkpoint."""
 import json
 from random import Random
 
-from command import Case, main
+from command import COMMAND, Case, main, only_in_the_release
 
 MLP = ("train", "--model", "mlp", "--widths", "8")
 
@@ -190,6 +190,15 @@ class TableTraining(Case):
             starts.append(len({self.events("train", "--data", data, "--epochs", "1", "--rate", "1e-9", "--widths", str(width),
                                            "--start", start)[-1]["weights"] for start in ("linear", "random")}))
         self.assertEqual(starts, [2, 1])
+
+    @only_in_the_release
+    def test_a_job_with_servers(self):
+        """Its processes count the classes before they are in the scope of the strategy."""
+        data = self.table("t.csv", "x,kind", [(i % 10, "ab"[i % 10 > 3]) for i in range(100)])
+        for more in ((), ("--class-weights", "balanced")):
+            said = self.succeed("run", "-n", "3", "--servers", "1", "--", COMMAND, "train", "--strategy", "parameter_server",
+                                "--data", data, "--widths", "8", "--epochs", "2", *more)
+            self.assertIn("the majority class has", said)
 
     def test_the_schedule_of_a_small_table(self):
         """A cosine of few steps; with a warm-up of more steps than these, the rate stays constant."""

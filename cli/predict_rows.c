@@ -103,8 +103,7 @@ choir_status predict_count_auc(choir_metric *auc, choir_tensor *labels, choir_te
 	choir_tensor *label = choir_cast(labels, CHOIR_F32);
 	choir_tensor *far = choir_abs(choir_subtract(label, choir_number(f, 0.5)));
 	choir_tensor *known = choir_cast(choir_less(far, choir_number(f, 1)), CHOIR_F32);
-	return choir_metric_update_weighted(
-			auc, labels, choir_slice(choir_softmax(scores), 1, 1, 1), known);
+	return choir_metric_update_weighted(auc, labels, model_ranks(scores), known);
 }
 
 // In f64, because rounding errors of many classes add up.

@@ -189,6 +189,16 @@ choir_tensor *model_numbers(const model *m, choir_tensor *standardized)
 			choir_constant(f, CHOIR_F32, row, t->target_mean));
 }
 
+choir_tensor *model_ranks(choir_tensor *scores)
+{
+	choir_frame *f = choir_tensor_frame(scores);
+	choir_tensor *logit =
+			choir_subtract(choir_slice(scores, 1, 1, 1), choir_slice(scores, 1, 0, 1));
+	choir_tensor *size = choir_add(choir_abs(logit), choir_number(f, 1));
+	return choir_add(
+			choir_divide(choir_multiply(logit, choir_number(f, 0.5)), size), choir_number(f, 0.5));
+}
+
 choir_tensor *model_standardized(const model *m, choir_tensor *numbers)
 {
 	const table_plan *t = m->plan.table;

@@ -127,6 +127,9 @@ bool model_plan_regression(const model_plan *plan);
 // The numbers of a regression, as they are in the table, from standardized ones [n, targets].
 choir_tensor *model_numbers(const model *m, choir_tensor *standardized);
 choir_tensor *model_standardized(const model *m, choir_tensor *numbers); // the inverse
+// From scores [n, 2]: 0 to 1, in the order of the probabilities of the second class and on the
+// same side of 0.5. Few are close to 0 or 1, where thresholds cannot tell them apart.
+choir_tensor *model_ranks(choir_tensor *scores);
 // The loss of each example: cross entropy in nats; of text the mean over positions; of a
 // regression the mean squared error of standardized numbers.
 choir_tensor *model_losses(const model *m, choir_tensor *labels, choir_tensor *scores);

@@ -19,7 +19,11 @@ typedef struct {
 	size_t kept, newest;
 } search;
 
-static const double DECAY = 0.1;
+// Of inputs that fit the rows in many ways, most are noise.
+static double decay_of(const linear_problem *p)
+{
+	return p->rows > p->inputs ? 0.1 : 10;
+}
 
 static double dot(size_t n, const double a[], const double b[])
 {
@@ -78,6 +82,7 @@ static double evaluate(const search *s, const double weights[], double gradient[
 {
 	const linear_problem *p = s->of;
 	const int64_t n = p->inputs, row = n + 1;
+	const double decay = decay_of(p);
 	double loss = 0;
 	memset(gradient, 0, s->n * sizeof *gradient);
 	for (int64_t i = 0; i < p->rows; i++) {
@@ -96,8 +101,8 @@ static double evaluate(const search *s, const double weights[], double gradient[
 		}
 	}
 	for (int64_t k = 0; k < p->outputs; k++) {
-		loss += DECAY * dot((size_t) n, weights + k * row, weights + k * row) / 2;
-		add((size_t) n, DECAY, weights + k * row, gradient + k * row);
+		loss += decay * dot((size_t) n, weights + k * row, weights + k * row) / 2;
+		add((size_t) n, decay, weights + k * row, gradient + k * row);
 	}
 	return loss;
 }

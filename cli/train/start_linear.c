@@ -7,7 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_NUMBERS = 1 << 22, MIN_ROWS_PER_INPUT = 10, COLLECTED_AT_ONCE = 1024 };
+enum {
+	MAX_NUMBERS = 1 << 22,
+	WIDE = 4, // times as many numbers, of a table that would lack rows
+	MIN_ROWS_PER_INPUT = 10,
+	COLLECTED_AT_ONCE = 1024
+};
 
 typedef struct {
 	linear_problem of;
@@ -135,9 +140,10 @@ static int64_t rows_of(const training *t)
 	if (!suits)
 		return 0;
 	const int64_t max = MAX_NUMBERS / (inputs * outputs);
-	return t->train_examples <= max				 ? t->train_examples
-			: max >= MIN_ROWS_PER_INPUT * inputs ? max
-												 : 0;
+	const bool wide = max < MIN_ROWS_PER_INPUT * inputs;
+	if (t->train_examples <= (wide ? WIDE * max : max))
+		return t->train_examples;
+	return wide ? 0 : max;
 }
 
 choir_status train_start_linear(const training *t)

@@ -132,9 +132,9 @@ static const option options[] = {
 					"(adamw: 0.01; lion, lamb: none)",
 			.recorded = true },
 	{ "--schedule", "NAME", OPTION_CHOICE, &given.schedule,
-			.help = "learning-rate schedule: constant, or cosine decay to 0\n(constant; csv "
-					"without "
-					"--epochs: cosine for less than 40 steps\nin 5 epochs)",
+			.help = "learning-rate schedule: constant, or cosine decay to 0\n"
+					"(constant; csv without --epochs and --warmup: cosine for less\n"
+					"than 40 steps in 5 epochs)",
 			.choices = schedules, .recorded = true },
 	{ "--warmup", "N", OPTION_INTEGER, &given.warmup,
 			.help = "number of steps of linear warmup from 0 (0)", .max = INT32_MAX,
@@ -298,12 +298,11 @@ static choir_status test_numbers(const training *t, choir_tensor *labels, choir_
 	return choir_metric_update(t->r2, targets, scores);
 }
 
-static choir_status test_two_classes(
-		const training *t, choir_tensor *labels, choir_tensor *probabilities)
+static choir_status test_two_classes(const training *t, choir_tensor *labels, choir_tensor *ranks)
 {
-	CHOIR_TRY(choir_metric_update(t->auc, labels, probabilities));
-	CHOIR_TRY(choir_metric_update(t->precision, labels, probabilities));
-	return choir_metric_update(t->recall, labels, probabilities);
+	CHOIR_TRY(choir_metric_update(t->auc, labels, ranks));
+	CHOIR_TRY(choir_metric_update(t->precision, labels, ranks));
+	return choir_metric_update(t->recall, labels, ranks);
 }
 
 static choir_status test_step(choir_replica *r, void *user) // without a tape
@@ -320,7 +319,7 @@ static choir_status test_step(choir_replica *r, void *user) // without a tape
 	if (t->confusion != NULL)
 		CHOIR_TRY(choir_metric_update(t->confusion, labels, scores));
 	if (t->auc != NULL)
-		CHOIR_TRY(test_two_classes(t, labels, choir_slice(choir_softmax(scores), 1, 1, 1)));
+		CHOIR_TRY(test_two_classes(t, labels, model_ranks(scores)));
 	return choir_metric_update(t->score, labels, scores);
 }
 

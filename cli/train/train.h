@@ -134,6 +134,8 @@ choir_status train_step(choir_replica *r, void *user);
 choir_dataset *train_examples(const training *t);
 // Sets the initial weights of an mlp on a table so that it is a linear model of the inputs.
 choir_status train_start_linear(const training *t);
+// Finds class weights and the majority class. A job's build cannot: it is in the strategy's scope.
+choir_status train_count_classes(training *t);
 // Opens the test examples and, with one worker, its share.
 choir_status train_make_input(training *t);
 // group: the worker's strategy.

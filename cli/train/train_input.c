@@ -222,6 +222,13 @@ static choir_status find_majority(training *t)
 	return status;
 }
 
+choir_status train_count_classes(training *t)
+{
+	if (strcmp(t->given->class_weights, "balanced") == 0)
+		CHOIR_TRY(balance_classes(t));
+	return find_majority(t);
+}
+
 static choir_status open_test(training *t)
 {
 	if (t->test_examples == 0)
@@ -237,9 +244,6 @@ choir_status train_make_input(training *t)
 {
 	if (t->data.standardized)
 		CHOIR_TRY(measure(t));
-	if (strcmp(t->given->class_weights, "balanced") == 0)
-		CHOIR_TRY(balance_classes(t));
-	CHOIR_TRY(find_majority(t));
 	t->share = calloc((size_t) choir_strategy_workers(t->strategy), sizeof *t->share);
 	if (t->share == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "--workers: no memory for the shares of %d workers",

@@ -306,7 +306,8 @@ static void plan_epochs(training *t)
 	if (t->given->epochs == 0)
 		t->given->epochs = small ? quotient_up(STEPS, steps) : EPOCHS;
 	if (t->given->schedule == NULL)
-		t->given->schedule = small && !train_shards_files(t) ? "cosine" : "constant";
+		t->given->schedule =
+				small && t->given->warmup == 0 && !train_shards_files(t) ? "cosine" : "constant";
 }
 
 choir_status train_open_data(training *t)
@@ -359,7 +360,7 @@ choir_status train_open_data(training *t)
 	CHOIR_TRY(check_fit(t));
 	CHOIR_TRY(make_table(t));
 	plan->table = t->table;
-	return CHOIR_OK;
+	return train_count_classes(t);
 }
 
 static choir_status check_save(const training *t)

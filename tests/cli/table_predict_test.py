@@ -2,6 +2,8 @@
 
 import struct
 
+from random import Random
+
 from command import Case, main
 
 MLP = ("train", "--model", "mlp", "--widths", "8", "--rate", "0.01", "--save", "w", "--data")
@@ -29,7 +31,7 @@ class TablePredict(Case):
         lines = [line.split(",") for line in done.stdout.splitlines()[1:]]
         self.assertEqual([line[1] for line in lines], classes)
         self.assertEqual([line[2] for line in lines[:4]], ["", "", "high", "low"])
-        self.assertEqual(done.stderr, "accuracy 98.98 % on 98 examples\nAUC 0.9902\n2 of 100 examples have no known label\n")
+        self.assertEqual(done.stderr, "accuracy 98.98 % on 98 examples\nAUC 0.9898\n2 of 100 examples have no known label\n")
         first, *_, last = self.events("predict", "w", "--data", "csv:p.csv")
         self.assertNotIn("label", first)
         self.assertEqual((last["examples"], last["known_labels"], round(last["accuracy"], 4)), (100, 98, 0.9898))
@@ -49,6 +51,21 @@ class TablePredict(Case):
         self.assertGreater(len(pairs), 1700)
         self.assertAlmostEqual(end["auc"], 1 - sum(pairs) / len(pairs), delta=0.02)
         self.assertLess(abs(end["auc"] - 0.5), 0.2)
+
+    def test_the_area_under_the_curve_of_a_rare_class(self):
+        """All its probabilities are small, where equal steps of a threshold would not tell rows apart."""
+        random = Random(4)
+        rows = [(f"{random.gauss(2 * (i % 1000 == 7), 1):.4f}", int(i % 1000 == 7)) for i in range(6000)]
+        data = self.table("r.csv", "x,y", rows)
+        *_, trained = self.events(*MLP, data, "--task", "classification", "--train-examples", "3000", "--epochs", "1", "--rate", "1e-9")
+        *lines, end = self.events("predict", "w", "--data", data, "--probabilities")
+        scores = [[line["probabilities"][1] for line in lines if line["label"] == kind] for kind in (0, 1)]
+        self.assertLess(sorted(scores[0])[len(scores[0]) // 2], 1e-3)
+        pairs = [(low < high) + (low == high) / 2 for low in scores[0] for high in scores[1]]
+        area = sum(pairs) / len(pairs)
+        self.assertGreater(area, 0.8)
+        self.assertAlmostEqual(end["auc"], area, delta=0.004)
+        self.assertGreater(trained["test_auc"], 0.7)
 
     def test_probabilities_of_many_classes(self):
         """Their sum is 1, as exactly as scikit-learn checks it."""

@@ -4,7 +4,7 @@ frequent class; hints; and a resume, which needs the table of the checkpoint."""
 import json
 from random import Random
 
-from command import Case, main
+from command import COMMAND, Case, main, only_in_the_release
 
 MLP = ("train", "--model", "mlp", "--widths", "8")
 
@@ -166,6 +166,48 @@ class TableTraining(Case):
         self.assertEqual(len(same), 1)
         narrow = [end("c.csv", "--widths", "11", "--start", start)["weights"] for start in ("linear", "random")]
         self.assertEqual(*narrow) # 11 units are too few for 3 classes
+
+    def test_a_table_with_more_columns_than_rows(self):
+        """The linear model does not fit all the noise of columns that share a few causes."""
+        random, r2 = Random(6), []
+        for _ in range(3):
+            loads = [[random.gauss(0, 1) for _ in range(90)] for _ in range(3)]
+            rows = []
+            for _ in range(100):
+                cause = [random.gauss(0, 1) for _ in loads]
+                rows.append([*(f"{sum(c * l[k] for c, l in zip(cause, loads)) + random.gauss(0, 2):.3f}" for k in range(90)),
+                             f"{cause[0] + random.gauss(0, 0.5):.4f}"])
+            data = self.table("t.csv", ",".join([*(f"x{k}" for k in range(90)), "y"]), rows)
+            r2.append(self.events("train", "--data", data, "--epochs", "1", "--rate", "1e-9")[-1]["test_r2"])
+        self.assertGreater(sum(r2) / 3, 0)
+
+    def test_the_linear_start_of_a_large_table(self):
+        """More than 4 million numbers: of a wide table all rows count, unless they are more than 16 million."""
+        random, starts = Random(8), []
+        for columns, classes, width in ((1000, 10, 40), (1000, 36, 144)):
+            rows = [[*random.choices("0123456789", k=columns), f"c{i % classes}"] for i in range(600)]
+            data = self.table("t.csv", ",".join([*(f"x{k}" for k in range(columns)), "y"]), rows)
+            starts.append(len({self.events("train", "--data", data, "--epochs", "1", "--rate", "1e-9", "--widths", str(width),
+                                           "--start", start)[-1]["weights"] for start in ("linear", "random")}))
+        self.assertEqual(starts, [2, 1])
+
+    @only_in_the_release
+    def test_a_job_with_servers(self):
+        """Its processes count the classes before they are in the scope of the strategy."""
+        data = self.table("t.csv", "x,kind", [(i % 10, "ab"[i % 10 > 3]) for i in range(100)])
+        for more in ((), ("--class-weights", "balanced")):
+            said = self.succeed("run", "-n", "3", "--servers", "1", "--", COMMAND, "train", "--strategy", "parameter_server",
+                                "--data", data, "--widths", "8", "--epochs", "2", *more)
+            self.assertIn("the majority class has", said)
+
+    def test_the_schedule_of_a_small_table(self):
+        """A cosine of few steps; with a warm-up of more steps than these, the rate stays constant."""
+        data = self.noisy()
+        train = ("train", "--data", data, "--target", "sig")
+        weights = {self.events(*train, *more)[-1]["weights"]
+                   for more in ((), ("--epochs", "40", "--schedule", "cosine"))}
+        self.assertEqual(len(weights), 1)
+        self.assertEqual(self.events(*train, "--warmup", "60")[-1]["epochs"], 40)
 
     def test_weight_decay(self):
         data = self.noisy()

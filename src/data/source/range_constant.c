@@ -54,7 +54,7 @@ choir_dataset *choir_range_dataset_new(
 		const char *column, int64_t start, int64_t stop, int64_t stride)
 {
 	const choir_column c = { .name = column, .dtype = CHOIR_I64 };
-	int64_t n;
+	int64_t n = 0;
 	if (count_numbers(start, stop, stride, &n) != CHOIR_OK)
 		return NULL;
 	range *r = chi_source_new(&range_stage, sizeof *r, 1, &c, n);

@@ -96,8 +96,8 @@ def test_operations_have_signatures_and_help():
                                    "Dtypes: f32, f64, i32, i64,\nu8; integers wrap around.")
     assert "Gradients are 0." in op.ceil.__doc__ and op.negate.__doc__.startswith("also i32")
     assert "approximation of gelu:" in op.gelu_tanh.__doc__
-    text = pydoc.plain(pydoc.render_doc(op))
-    for name in ("conv2d(x, filter, o=None, *, stride=None", "top_k(x", "bias_add(x, bias)", "einsum(equation, a, b)"):
+    text = "".join(pydoc.plain(pydoc.render_doc(op)).split()) # Python 3.13 breaks long lines
+    for name in ("conv2d(x,filter,o=None,*,stride=None", "top_k(x", "bias_add(x,bias)", "einsum(equation,a,b)"):
         assert name in text
     assert {"relu", "concat", "conv2d", "random_normal", "split"} <= set(dir(op)) and "custom_op_apply" not in dir(op)
 

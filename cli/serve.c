@@ -7,6 +7,7 @@
 #include <choir/log.h>
 #include <choir/serve.h>
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -68,9 +69,18 @@ static void print_address(void)
 	fflush(stdout);
 }
 
+// On cores that the program or other servers use, too, a woken thread then does not take the core of
+// a running one. A step of two servers and a program on two cores takes a tenth less time.
+static void run_as_batch(void)
+{
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		(void) sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ .sched_priority = 0 });
+}
+
 int serve_main(int argc, char **argv)
 {
 	options_read(&self, argc, argv, NULL);
+	run_as_batch();
 	choir_logger_set(CHOIR_LOG_INFO, print_log, NULL);
 	server = choir_server_new(
 			CHOIR_OPTIONS(choir_server_options, .address = address, .devices = devices,

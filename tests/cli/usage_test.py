@@ -2,6 +2,7 @@
 fails, one line that says what is wrong, and known names where one is not known."""
 
 import json
+import os
 import pathlib
 import re
 import signal
@@ -123,6 +124,9 @@ class Usage(Case):
         self.addCleanup(server.kill)
         self.assertIn("listens at", server.stdout.readline())
         return server
+
+    def test_a_server_leaves_cores_to_those_that_run(self):
+        self.assertEqual(os.sched_getscheduler(self.serve().pid), os.SCHED_BATCH)
 
     def test_a_server_ends_by_a_signal(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -69,8 +69,8 @@ static void print_address(void)
 	fflush(stdout);
 }
 
-// On cores that the program or other servers use, too, a woken thread then does not take the core of
-// a running one. A step of two servers and a program on two cores takes a tenth less time.
+// On cores that the program or other servers use, too, a woken thread then does not take the core
+// of a running one. A step of two servers and a program on two cores takes a tenth less time.
 static void run_as_batch(void)
 {
 	if (sched_getscheduler(0) == SCHED_OTHER)

@@ -307,7 +307,7 @@ TEST(colours_are_scaled_as_grey_images)
 	enum { TALL = 37, WIDE = 53, SIZE = 16, PIXELS = TALL * WIDE };
 	chi_resize_scratch scratch = { .first = { NULL, 0 } };
 	uint8_t to[SIZE * SIZE * 3], grey[SIZE * SIZE], *rgb = malloc(PIXELS * 3);
-	uint8_t *plane = malloc(PIXELS), base[WIDE * 3], other[WIDE * 3];
+	uint8_t *plane = malloc(PIXELS), base[WIDE * 3];
 	for (uint32_t i = 0, x = 1; i < PIXELS * 3; i++)
 		rgb[i] = (uint8_t) ((x = x * 1664525u + 1013904223u) >> 24);
 	const chi_image image = { .height = TALL, .width = WIDE, .channels = 3, .pixels = rgb };
@@ -327,6 +327,7 @@ TEST(colours_are_scaled_as_grey_images)
 	chi_resize_baseline.rgb(&axis, rgb, base);
 #ifdef CHI_HAS_X86_KERNELS
 	if (chi_instruction_set_of_processor() >= CHI_INSTRUCTION_SET_AVX2) {
+		uint8_t other[WIDE * 3];
 		chi_resize_avx2.rgb(&axis, rgb, other);
 		assert_memory_equal(base, other, 9);
 		chi_resize_avx2.column(weight, 5, rgb, WIDE * 3, other);

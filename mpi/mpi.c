@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 // The limit of one MPI call, whose counts are int. It must be at least a page: only frames of
 // messages, which are shorter, are received into a larger buffer.
@@ -311,11 +310,6 @@ static void *finalise(void *finished)
 	return NULL;
 }
 
-static void nap(double seconds)
-{
-	nanosleep(&(struct timespec){ .tv_nsec = (long) (seconds * 1e9) }, NULL);
-}
-
 // In MPI_Finalize MPICH flushes its connections. Over UCX and TCP, a flush needs an answer of the
 // other process. A process whose own flushes are answered waits in a barrier of the launcher and
 // answers nobody. So no process may answer before it calls MPI_Finalize itself, and once all have
@@ -328,8 +322,8 @@ static void finalise_in_time(mpi *m)
 	const double begun = m->with.now();
 	pthread_t thread;
 	atomic_store(&is_finalising, true);
-	if (m->workers > 1)
-		nap(SETTLE);
+	while (m->workers > 1 && m->with.now() - begun < SETTLE)
+		m->with.yield();
 	if (m->threads < MPI_THREAD_MULTIPLE ||
 			pthread_create(&thread, NULL, finalise, &finished) != 0) {
 		MPI_Finalize();
@@ -337,13 +331,7 @@ static void finalise_in_time(mpi *m)
 	}
 	pthread_detach(thread);
 	while (!atomic_load(&finished) && m->with.now() - begun < LIMIT)
-		nap(1e-4);
-}
-#else
-static void finalise_in_time(mpi *m)
-{
-	(void) m;
-	MPI_Finalize();
+		m->with.yield();
 }
 #endif
 
@@ -371,7 +359,11 @@ static void close_mpi(void *self, double seconds)
 		free(m->transfers);
 	free(m->left);
 	if (m->own_mpi && (whole || !m->open))
+#if defined(MPICH_VERSION)
 		finalise_in_time(m);
+#else
+		MPI_Finalize();
+#endif
 }
 
 static int worker_of(const void *self)
@@ -412,7 +404,7 @@ static void describe(const void *self, char *text, size_t size)
 			takes_memory_of(m, "gpu") ? ", GPU-aware" : "");
 }
 
-static transfer *new_transfer(mpi *m, size_t bytes, uint64_t *number)
+static transfer *new_transfer(mpi *m, int peer, size_t bytes, uint64_t *number)
 {
 	size_t i = 0;
 	while (i < m->transfer_capacity && m->transfers[i].used)
@@ -439,9 +431,11 @@ static transfer *new_transfer(mpi *m, size_t bytes, uint64_t *number)
 	}
 	for (size_t k = 0; k < parts; k++)
 		t->request[k] = MPI_REQUEST_NULL;
-	t->parts = (int) parts;
-	t->finished = 0;
-	t->bytes = 0;
+	*t = (transfer){ .used = true,
+		.peer = peer,
+		.parts = (int) parts,
+		.request = t->request,
+		.capacity = t->capacity };
 	*number = i;
 	return t;
 }
@@ -457,12 +451,9 @@ static choir_status send_bytes(
 {
 	mpi *m = self;
 	CHOIR_TRY(check_thread(m));
-	transfer *t = new_transfer(m, bytes, number);
+	transfer *t = new_transfer(m, to, bytes, number);
 	if (t == NULL)
 		return no_memory(m);
-	t->peer = to;
-	t->receiving = false;
-	t->used = true;
 	for (int i = 0; i < t->parts; i++)
 		CALL(MPI_Isend, (const char *) data + (size_t) i * CHOIR_MPI_CHUNK, part_bytes(bytes, i),
 				MPI_BYTE, to, tag, m->comm, &t->request[i]);
@@ -475,12 +466,10 @@ static choir_status receive_bytes(
 {
 	mpi *m = self;
 	CHOIR_TRY(check_thread(m));
-	transfer *t = new_transfer(m, capacity, number);
+	transfer *t = new_transfer(m, from, capacity, number);
 	if (t == NULL)
 		return no_memory(m);
-	t->peer = from;
 	t->receiving = true;
-	t->used = true;
 	for (int i = 0; i < t->parts; i++)
 		CALL(MPI_Irecv, (char *) data + (size_t) i * CHOIR_MPI_CHUNK, part_bytes(capacity, i),
 				MPI_BYTE, from, tag, m->comm, &t->request[i]);

@@ -11,8 +11,11 @@
 #include "train/layer/layer.h"
 #include "train/metric/metric.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+
+enum { MAX_EPOCHS = 10000000 }; // the history of more may be too large
 
 static choir_status check_options(const choir_model_options *o)
 {
@@ -378,4 +381,62 @@ void chi_model_forget(choir_model *m)
 	m->plateau_best = (double) NAN;
 	for (size_t i = 0; i < m->logs; i++)
 		m->log[i] = (double) NAN;
+}
+
+void choir_model_stop(choir_model *m)
+{
+	if (m != NULL)
+		chi_atomic32_store(&m->stop, 1);
+}
+
+bool choir_model_stopped(const choir_model *m)
+{
+	return m != NULL && (m->fitting ? chi_atomic32_load(&m->stop) != 0 : m->stopped);
+}
+
+choir_fit_progress choir_model_progress(const choir_model *m)
+{
+	static const choir_model none;
+	m = m == NULL ? &none : m;
+	return (choir_fit_progress){ .size = sizeof(choir_fit_progress),
+		.epochs = m->epochs,
+		.batch = m->batch,
+		.step = m->step,
+		.best_epoch = m->best_epoch,
+		.best = m->best,
+		.waited = m->waited };
+}
+
+choir_status choir_model_set_progress(choir_model *m, const choir_fit_progress *given)
+{
+	choir_fit_progress p;
+	if (m == NULL)
+		return chi_error_null("set_progress: the model is NULL");
+	CHOIR_TRY(chi_options_take("set_progress: the progress'", &p, sizeof p, given));
+	CHOIR_TRY(chi_context_need_cross(m->strategy, "set_progress"));
+	if (m->fitting)
+		return choir_fail(CHOIR_STATE, "set_progress: model \"%s\" is in choir_fit", m->o.name);
+	if (p.epochs < 0 || p.epochs > MAX_EPOCHS || p.batch < 0 || p.step < 0 || p.waited < 0 ||
+			p.best_epoch < 0 || p.best_epoch > p.epochs)
+		return choir_fail(CHOIR_INVALID,
+				"set_progress: epochs %" PRId64 ", batch %" PRId64 ", step %" PRId64
+				", waited %" PRId64 ", best epoch %" PRId64 "; numbers of 0 or more are needed, "
+				"at most %d epochs, and a best epoch among the epochs",
+				p.epochs, p.batch, p.step, p.waited, p.best_epoch, MAX_EPOCHS);
+	const size_t logs = (size_t) p.epochs * m->logs;
+	if (!chi_grow(&m->history, &m->capacity, logs + 1, sizeof *m->history))
+		return choir_error_status();
+	if (p.best_epoch > 0)
+		CHOIR_TRY(chi_best_weights_keep(&m->best_weights, m->strategy));
+	chi_model_forget(m);
+	for (size_t i = 0; i < logs; i++)
+		m->history[i] = (double) NAN;
+	m->epochs = p.epochs;
+	m->batch = p.batch;
+	m->step = p.step;
+	m->best_epoch = p.best_epoch;
+	m->best = p.best;
+	m->waited = p.waited;
+	m->restored = true;
+	return CHOIR_OK;
 }

@@ -129,21 +129,13 @@ static void open_world(world *w, int window)
 	job_open(&w->j, 1, false);
 	job_start(&w->j, "ps", 0, NULL);
 	job_start(&w->j, "worker", 0, NULL);
-	w->task = job_task(&w->j, "coordinator", 0);
-	w->s = choir_parameter_server_strategy_new(NULL);
-	w->c = choir_coordinator_new(w->s, w->task, &w->options);
-	if (w->c == NULL)
-		fail_msg("%s", choir_error());
+	job_coordinate(&w->j, &w->task, &w->s, &w->c);
 	wait_for_workers(w, 1);
 }
 
 static void close_world(world *w)
 {
-	choir_coordinator_free(w->c);
-	job_wait_for_all(&w->j);
-	choir_strategy_free(w->s);
-	choir_task_free(w->task);
-	job_close(&w->j);
+	job_end(&w->j, w->task, w->s, w->c);
 }
 
 static double read_sum(const world *w)

@@ -102,6 +102,16 @@ choir_status job_schedule(choir_strategy *s, choir_coordinator *c, const char *n
 	return status;
 }
 
+void job_coordinate(const job *j, choir_task **task, choir_strategy **s, choir_coordinator **c)
+{
+	*task = job_task(j, "coordinator", 0);
+	assert_non_null(*task);
+	*s = choir_parameter_server_strategy_new(j->strategy);
+	*c = choir_coordinator_new(*s, *task, j->options);
+	if (*c == NULL)
+		fail_msg("%s", choir_error());
+}
+
 void job_close(job *j)
 {
 	char path[128];
@@ -118,4 +128,13 @@ void job_close(job *j)
 		unlink(path);
 	}
 	assert_int_equal(rmdir(j->folder), 0);
+}
+
+void job_end(job *j, choir_task *task, choir_strategy *s, choir_coordinator *c)
+{
+	choir_coordinator_free(c);
+	job_wait_for_all(j);
+	choir_strategy_free(s);
+	choir_task_free(task);
+	job_close(j);
 }

@@ -29,4 +29,8 @@ void job_wait_for_all(job *j); // all processes that live must end well
 // Schedules the closure with the argument "number".
 choir_status job_schedule(choir_strategy *s, choir_coordinator *c, const char *name, double number,
 		choir_remote_value **value);
+// Makes this process the coordinator.
+void job_coordinate(const job *j, choir_task **task, choir_strategy **s, choir_coordinator **c);
 void job_close(job *j); // kills what is left
+// After job_coordinate: all processes must end well.
+void job_end(job *j, choir_task *task, choir_strategy *s, choir_coordinator *c);

@@ -236,22 +236,13 @@ static void open_world(world *w, int servers, int workers, bool tcp, int window)
 	for (int i = 0; i < workers; i++)
 		job_start(&w->j, "worker", 0, NULL);
 	chi_process_memory_refuse(false);
-	w->task = job_task(&w->j, "coordinator", 0);
-	assert_non_null(w->task);
-	w->s = choir_parameter_server_strategy_new(&w->strategy_options);
-	w->c = choir_coordinator_new(w->s, w->task, &w->options);
-	if (w->c == NULL)
-		fail_msg("%s", choir_error());
+	job_coordinate(&w->j, &w->task, &w->s, &w->c);
 	wait_for_workers(w, workers);
 }
 
 static void close_world(world *w)
 {
-	choir_coordinator_free(w->c);
-	job_wait_for_all(&w->j);
-	choir_strategy_free(w->s);
-	choir_task_free(w->task);
-	job_close(&w->j);
+	job_end(&w->j, w->task, w->s, w->c);
 }
 
 static double read_sum(world *w)

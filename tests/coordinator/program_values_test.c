@@ -56,20 +56,12 @@ static void open_world(world *w)
 	for (int i = 0; i < 2; i++)
 		job_start(&w->j, "ps", i, NULL);
 	job_start(&w->j, "worker", 0, NULL);
-	w->task = job_task(&w->j, "coordinator", 0);
-	w->s = choir_parameter_server_strategy_new(&strategy);
-	w->c = choir_coordinator_new(w->s, w->task, &options);
-	if (w->c == NULL)
-		fail_msg("%s", choir_error());
+	job_coordinate(&w->j, &w->task, &w->s, &w->c);
 }
 
 static void close_world(world *w)
 {
-	choir_coordinator_free(w->c);
-	job_wait_for_all(&w->j);
-	choir_strategy_free(w->s);
-	choir_task_free(w->task);
-	job_close(&w->j);
+	job_end(&w->j, w->task, w->s, w->c);
 }
 
 static void schedule(const world *w)

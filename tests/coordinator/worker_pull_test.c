@@ -118,11 +118,7 @@ static void open_world(world *w)
 	job_start(&w->j, "ps", 0, NULL);
 	for (int i = 0; i < WORKERS; i++)
 		job_start(&w->j, "worker", 0, NULL);
-	w->task = job_task(&w->j, "coordinator", 0);
-	w->s = choir_parameter_server_strategy_new(NULL);
-	w->c = choir_coordinator_new(w->s, w->task, &options);
-	if (w->c == NULL)
-		fail_msg("%s", choir_error());
+	job_coordinate(&w->j, &w->task, &w->s, &w->c);
 	wait_for_workers(w);
 }
 

@@ -156,6 +156,7 @@ int32_t chi_csv_find_class(
 		const chi_csv_schema *s, const chi_csv_field *f, const chi_csv_text *field);
 // s->n: none.
 size_t chi_csv_find_field(const chi_csv_schema *s, const char *name);
+enum { CHI_CSV_NO_POINT = 1 }; // as the decimal point of whole numbers
 // The thousands separator.
 char chi_csv_group_mark(const chi_csv_schema *s);
 bool chi_csv_number(const chi_csv_schema *s, const chi_csv_text *field, chi_decimal *d);

@@ -253,8 +253,6 @@ bool chi_csv_not_finite(const chi_csv_text *field, double *value)
 	return false;
 }
 
-enum { NO_POINT = 1 };
-
 static chi_csv_found kind_of(const chi_csv_schema *s, const chi_csv_text *field)
 {
 	chi_decimal d;
@@ -343,7 +341,7 @@ static void watch(const chi_csv_rows *r, const chi_csv_schema *s, chi_csv_field 
 		[CHI_CSV_ODD_NUMBER] = kind == CHI_CSV_WHOLE || kind == CHI_CSV_REAL,
 		[CHI_CSV_ODD_DATE] = kind == CHI_CSV_DATE,
 		[CHI_CSV_ODD_COMMA] = s->decimal == '.' &&
-				chi_decimal_read_with(t->text, comma ? ',' : NO_POINT, &d) &&
+				chi_decimal_read_with(t->text, comma ? ',' : CHI_CSV_NO_POINT, &d) &&
 				d.end == t->text + t->length,
 		[CHI_CSV_ODD_MARKED] = is_marked(t),
 	};

@@ -5,8 +5,6 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { NO_POINT = 1 };
-
 char chi_csv_group_mark(const chi_csv_schema *s)
 {
 	return s->decimal == '.' ? ',' : '.';
@@ -57,7 +55,7 @@ static bool read_groups(const chi_csv_schema *s, const chi_csv_text *field, chi_
 bool chi_csv_number(const chi_csv_schema *s, const chi_csv_text *field, chi_decimal *d)
 {
 	const bool bounded = s->decimal != '.' && !memchr(field->text, s->decimal, field->length);
-	return (chi_decimal_read_with(field->text, bounded ? NO_POINT : s->decimal, d) &&
+	return (chi_decimal_read_with(field->text, bounded ? CHI_CSV_NO_POINT : s->decimal, d) &&
 				   d->end == field->text + field->length) ||
 			read_groups(s, field, d);
 }
